@@ -1,0 +1,60 @@
+"""LargeGNN: entity alignment of two large knowledge graphs by merging, partitioning and embedding.
+
+    import largegnn
+    pair = largegnn.load("source.nt.gz", "target.nt.gz", "seeds.tsv")
+    print(largegnn.inspect(pair))
+
+The names below are loaded when first used: a machine that only trains needs neither polars nor pyoxigraph.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from largegnn.artifacts import AlignmentTask, MergedGraph, TaskNames
+from largegnn.errors import ArtifactError, InputError, LargeGNNError, StorageError
+from largegnn.version import __version__
+
+if TYPE_CHECKING:
+    from largegnn.api import generate, inspect, load
+    from largegnn.config import DataSettings, Settings, WorldSettings
+    from largegnn.data.merge import merge
+
+__all__ = [
+    "AlignmentTask",
+    "ArtifactError",
+    "DataSettings",
+    "InputError",
+    "LargeGNNError",
+    "MergedGraph",
+    "Settings",
+    "StorageError",
+    "TaskNames",
+    "WorldSettings",
+    "__version__",
+    "generate",
+    "inspect",
+    "load",
+    "merge",
+]
+
+_HOMES = {
+    "DataSettings": "largegnn.config",
+    "Settings": "largegnn.config",
+    "WorldSettings": "largegnn.config",
+    "generate": "largegnn.api",
+    "inspect": "largegnn.api",
+    "load": "largegnn.api",
+    "merge": "largegnn.data.merge",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'largegnn' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
