@@ -1,0 +1,40 @@
+"""Names that are no IRIs, in formats that allow only IRIs: packed into one on the way out, unpacked on the way in.
+
+`R14` or `http://dbpedia.org/resource/"Heroes"` cannot stand in N-Triples or Turtle. Written as `urn:largegnn:R14` and
+`urn:largegnn:http%3A//...%22Heroes%22` they can, and are read back as what they were.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote, unquote
+
+import polars as pl
+
+__all__ = ["decode_names", "encode_names"]
+
+_PREFIX = "urn:largegnn:"
+_IRI = r'^[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*$'
+_LABEL = r"^_:[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_-])?$"
+
+
+def encode_names(names: pl.Series, keep_blank: bool = True) -> pl.Series:
+    """Names as they stand between angle brackets; blank nodes stay `_:label` where they are allowed."""
+    fits = names.str.contains(_IRI) & ~names.str.starts_with(_PREFIX)
+    if keep_blank:
+        fits |= names.str.contains(_LABEL)
+    if bool(fits.all()):
+        return names
+    odd = [None if fit else _PREFIX + quote(name, safe="/") for name, fit in zip(names, fits, strict=True)]
+    return pl.select(pl.coalesce(pl.Series(odd, dtype=pl.String), names)).to_series()
+
+
+def decode_names(names: pl.Series) -> pl.Series:
+    """The inverse of `encode_names`; names that were never packed stay as they are."""
+    packed = names.str.starts_with(_PREFIX)
+    if not bool(packed.any()):
+        return names
+    plain = [
+        unquote(name.removeprefix(_PREFIX)) if is_packed else name
+        for name, is_packed in zip(names, packed, strict=True)
+    ]
+    return pl.Series(plain, dtype=pl.String)

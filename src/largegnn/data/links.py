@@ -1,0 +1,125 @@
+"""The known links: from names to ids, split, and checked before anything is built on them.
+
+In: files of links and the graphs' names. Out: three sorted arrays of distinct id pairs. Refused: links to entities the
+graphs do not mention, columns the wrong way round, links of one split that stand in another too, no seeds at all.
+Said, not refused: seeds that are not one-to-one (the merge contracts them as a group).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from largegnn.artifacts import IntArray
+from largegnn.data.iri import decode_names
+from largegnn.data.readers import read_links
+from largegnn.data.vocabulary import lookup, scramble
+from largegnn.errors import InputError
+
+__all__ = [
+    "NamedLinks",
+    "check_known",
+    "check_splits",
+    "count_many_to_one",
+    "read_named_links",
+    "split_all_links",
+    "split_links",
+]
+
+_SIDES = ("source", "target")
+_SHOWN = 5
+_TRAIN_SHARE, _VALID_SHARE = 0.2, 0.1  # OpenEA's split, for data sets that come unsplit
+Translate = Callable[[pl.Series, int, Path], pl.Series]
+
+
+@dataclass(frozen=True)
+class NamedLinks:
+    """The links of one file, by name, distinct; `num_repeats` lines said the same again."""
+
+    path: Path
+    frame: pl.DataFrame
+    num_repeats: int
+
+
+def read_named_links(path: Path, translate: Translate | None = None) -> NamedLinks:
+    """Read a link file; `translate` turns the ids of an id folder into names."""
+    frame = read_links(path)
+    for index, side in enumerate(_SIDES):
+        names = decode_names(frame[side]) if translate is None else translate(frame[side], index, path)
+        frame = frame.with_columns(names.alias(side))
+    kept = frame.unique(maintain_order=True)
+    return NamedLinks(path, kept, len(frame) - len(kept))
+
+
+def check_known(links: NamedLinks, known: tuple[pl.Series, pl.Series], strict: bool) -> IntArray:
+    """Which links have both ends in the graphs, (k,) bool; refuses swapped columns, and unknown names if `strict`."""
+    found = [lookup(links.frame[side], names) >= 0 for side, names in zip(_SIDES, known, strict=True)]
+    both = found[0] & found[1]
+    if bool(both.all()):
+        return both
+    swapped = (lookup(links.frame["source"], known[1]) >= 0) & (lookup(links.frame["target"], known[0]) >= 0)
+    if int(swapped.sum()) > 2 * int(both.sum()):
+        raise InputError(
+            "the two columns of the links are swapped",
+            where=str(links.path),
+            expected="source entity, then target entity",
+            found=f"{swapped.sum():,} of {len(swapped):,} links fit the other way round, {both.sum():,} this way",
+            fix="swap the columns, or swap SOURCE and TARGET",
+        )
+    if not strict and both.any():
+        return both
+    side = 0 if int((~found[0]).sum()) >= int((~found[1]).sum()) else 1
+    unknown = links.frame[_SIDES[side]].filter(pl.Series(~found[side])).unique(maintain_order=True)
+    raise InputError(
+        f"{int((~both).sum()):,} of {len(both):,} links name entities that are not in the graphs",
+        where=str(links.path),
+        expected=f"names that stand in the triples, written the same way (such as {known[side][0]})",
+        found=f"{len(unknown):,} unknown {_SIDES[side]} entities: {', '.join(unknown.head(_SHOWN))}",
+        fix="mend the names" + ("; --skip-unknown leaves such links out" if both.any() else ""),
+    )
+
+
+def split_links(links: IntArray, valid_share: float) -> tuple[IntArray, IntArray]:
+    """Hold out a share of sorted links by a fixed shuffle: (kept, held out), both sorted."""
+    order = scramble(len(links), salt=7)
+    num_valid = round(valid_share * len(links))
+    return links[np.sort(order[num_valid:])], links[np.sort(order[:num_valid])]
+
+
+def split_all_links(links: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Split links that come in one file into train, valid and test by a fixed shuffle, as OpenEA does in shares."""
+    order = scramble(len(links), salt=7)
+    first, second = round(_TRAIN_SHARE * len(links)), round((_TRAIN_SHARE + _VALID_SHARE) * len(links))
+    parts = np.split(order, [first, second])
+    train, valid, test = (links[np.sort(part)] for part in parts)
+    return train, valid, test
+
+
+def check_splits(splits: dict[str, IntArray], name_of: Callable[[int], str]) -> None:
+    """Refuse splits that share a link, since what is trained on cannot be tested on, and an empty train split."""
+    if not len(splits["train"]):
+        raise InputError("there are no seeds at all", expected="at least one link to train on")
+    keys = {split: links[:, 0].astype(np.int64) << 32 | links[:, 1] for split, links in splits.items()}
+    for one, other in (("train", "test"), ("valid", "test"), ("train", "valid")):
+        shared = splits[one][np.isin(keys[one], keys[other])]
+        if len(shared):
+            shown = ", ".join(f"{name_of(pair[0])} = {name_of(pair[1])}" for pair in shared[:_SHOWN].tolist())
+            raise InputError(
+                f"{len(shared):,} {one} links are {other} links too",
+                expected="links that stand in one split only, or no figure means anything",
+                found=shown,
+                fix=f"take them out of the {other} links",
+            )
+
+
+def count_many_to_one(links: IntArray) -> int:
+    """How many links share an entity with another one."""
+    shared = np.zeros(len(links), dtype=bool)
+    for column in (0, 1):
+        _, inverse, counts = np.unique(links[:, column], return_inverse=True, return_counts=True)
+        shared |= counts[inverse] > 1
+    return int(shared.sum())

@@ -1,0 +1,87 @@
+"""Which format a file is in, told from its name and its first lines.
+
+The name decides where it says something (`.nt.gz`, `.tsv`); DBpedia's `.ttl` files that are N-Triples inside are read
+as N-Triples, since that is faster. A name that says nothing leaves it to the content.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from largegnn.data.compression import SUFFIXES, read_head
+from largegnn.errors import InputError
+
+__all__ = ["FORMATS", "plain_name", "recognise"]
+
+FORMATS = ("nt", "nq", "ttl", "tsv", "csv", "parquet")
+_SUFFIX_FORMATS = {
+    ".nt": "nt",
+    ".ntriples": "nt",
+    ".nq": "nq",
+    ".nquads": "nq",
+    ".ttl": "ttl",
+    ".turtle": "ttl",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_TERM = r'(?:<[^<>\s]*>|_:\S+|"(?:[^"\\]|\\.)*"(?:@[\w-]+|\^\^<[^<>\s]*>)?)'
+_TRIPLE_LINE = re.compile(rf"^\s*{_TERM}\s*{_TERM}\s*{_TERM}\s*\.\s*$")
+_QUAD_LINE = re.compile(rf"^\s*{_TERM}\s*{_TERM}\s*{_TERM}\s*{_TERM}\s*\.\s*$")
+_TURTLE_LINE = re.compile(r"^\s*(@prefix|@base|prefix|base)\s", re.IGNORECASE)
+
+
+def plain_name(path: Path) -> Path:
+    """The path without the suffix of its packing."""
+    return path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
+
+
+def recognise(path: Path, num_columns: int) -> str:
+    """The format of a file whose tables have `num_columns` columns; one of `FORMATS`."""
+    head = read_head(path)
+    named = _SUFFIX_FORMATS.get(plain_name(path).suffix.lower())
+    if not head.strip():
+        raise InputError("the file is empty", where=str(path), expected="triples or links, one a line")
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if named == "ttl":
+        return "nt" if _content_format(head, num_columns) == "nt" else "ttl"
+    found = named or _content_format(head, num_columns)
+    if found is None:
+        raise InputError(
+            "the format of the file is not recognised",
+            where=str(path),
+            expected=f"one of {', '.join(FORMATS)}",
+            found=_shown(head),
+            fix="name it with --format, or give the file the usual suffix",
+        )
+    return found
+
+
+def _content_format(head: bytes, num_columns: int) -> str | None:
+    text = head.decode("utf-8-sig", "replace")
+    complete = text.splitlines()[:-1] if len(head) >= 1 << 16 else text.splitlines()
+    lines = [line for line in complete if line.strip() and not line.lstrip().startswith("#")][:50]
+    if not lines:
+        lines = [line for line in complete if line.strip()][:50]
+    if any(_TURTLE_LINE.match(line) for line in lines):
+        return "ttl"
+    if lines and all(_TRIPLE_LINE.match(line) for line in lines):
+        return "nt"
+    if lines and all(_TRIPLE_LINE.match(line) or _QUAD_LINE.match(line) for line in lines):
+        return "nq"
+    for separator, form in (("\t", "tsv"), (",", "csv")):
+        # Most lines, not all: a bad line is for the reader to name, with its number.
+        if lines and sum(line.count(separator) == num_columns - 1 for line in lines) * 2 > len(lines):
+            return form
+    return "tsv" if any("\t" in line for line in lines) else None
+
+
+def _shown(head: bytes) -> str:
+    if b"\0" in head:
+        return "a binary file"
+    first = head.splitlines()[0][:80]
+    return repr(first.decode("utf-8", "replace"))

@@ -1,0 +1,153 @@
+"""Names become numbers: triples block by block, then one numbering for the whole graph.
+
+In: batches of names. Out: sorted distinct triples of int32 ids, and the names in the order of their ids. Each batch is
+coded against its own distinct names at once, so that the strings of the file are never all in memory; the batches'
+vocabularies are united at the end. Ids follow a fixed shuffle of the sorted names, salted by side: they depend on the
+set of names alone, not on the order of lines, and equal names on the two sides do not get near ids.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from largegnn.artifacts import IntArray, StringTable
+from largegnn.data.batch import TripleBatch, no_names
+from largegnn.data.iri import decode_names
+
+__all__ = [
+    "CodedGraph",
+    "code_batches",
+    "distinct",
+    "lookup",
+    "number_names",
+    "number_triples",
+    "scramble",
+    "sorted_distinct",
+    "to_strings",
+]
+
+
+@dataclass(frozen=True)
+class CodedGraph:
+    """One graph with provisional codes: `triples` (m, 3) index into the two name columns; nothing is sorted yet."""
+
+    entity_names: pl.Series
+    relation_names: pl.Series
+    triples: IntArray
+    attribute_entities: pl.Series
+    num_attribute_triples: int
+    num_named_graphs: int
+
+
+def code_batches(batches: Iterable[TripleBatch]) -> CodedGraph:
+    """Code every batch, then unite their vocabularies."""
+    entities, relations = _Vocabulary(), _Vocabulary()
+    attribute_entities, num_attributes, num_named = no_names(), 0, 0
+    for batch in batches:
+        entities.add(pl.concat([batch.heads, batch.tails]))
+        relations.add(batch.relations)
+        num_attributes += len(batch.attribute_heads)
+        num_named += batch.num_named_graphs
+        if len(batch.attribute_heads):
+            attribute_entities = pl.concat([attribute_entities, batch.attribute_heads.unique()]).unique()
+    entity_names, entity_codes = entities.finish()
+    relation_names, relation_codes = relations.finish()
+    # Each batch's entity codes are its heads, then its tails.
+    triples = np.empty((sum(map(len, relation_codes)), 3), dtype=np.int32)
+    end = 0
+    for ends, middle in zip(entity_codes, relation_codes, strict=True):
+        block = triples[end : end + len(middle)]
+        block[:, 0], block[:, 1], block[:, 2] = ends[: len(middle)], middle, ends[len(middle) :]
+        end += len(middle)
+    return CodedGraph(
+        entity_names, relation_names, triples, decode_names(attribute_entities), num_attributes, num_named
+    )
+
+
+class _Vocabulary:
+    """Columns of names, each coded against its own distinct names until all have been seen."""
+
+    def __init__(self) -> None:
+        self._names: list[pl.Series] = []
+        self._codes: list[IntArray] = []
+
+    def add(self, names: pl.Series) -> None:
+        own = names.unique()
+        self._names.append(own)
+        self._codes.append(lookup(names, own))
+
+    def finish(self) -> tuple[pl.Series, list[IntArray]]:
+        own = [decode_names(names) for names in self._names]
+        every = pl.concat([no_names(), *own]).unique()
+        return every, [lookup(names, every)[codes] for names, codes in zip(own, self._codes, strict=True)]
+
+
+def lookup(names: pl.Series, among: pl.Series) -> IntArray:
+    """The position of each name in a column of distinct names, int32; -1 where it is not there."""
+    index = pl.DataFrame({"name": among, "code": pl.int_range(len(among), dtype=pl.Int32, eager=True)})
+    found = names.rename("name").to_frame().join(index, on="name", how="left", maintain_order="left")["code"]
+    return found.fill_null(-1).to_numpy()
+
+
+def distinct(columns: Iterable[pl.Series]) -> pl.Series:
+    """The distinct names of several columns."""
+    return pl.concat([no_names(), *columns]).unique()
+
+
+def number_names(names: pl.Series, salt: int) -> pl.Series:
+    """The names in the order of their ids: sorted, then shuffled by a fixed rule."""
+    return names.sort().gather(scramble(len(names), salt))
+
+
+def scramble(size: int, salt: int) -> IntArray:
+    """A fixed permutation of 0 .. size - 1 that looks random, the same on every machine and library version."""
+    with np.errstate(over="ignore"):
+        # The finaliser of SplitMix64 (Steele, Lea & Flood 2014): a bijection, so there are no ties.
+        mixed = (np.arange(1, size + 1, dtype=np.uint64) + np.uint64(salt << 40)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.argsort(mixed ^ (mixed >> np.uint64(31)), kind="stable")
+
+
+def number_triples(graph: CodedGraph, entities: pl.Series, relations: pl.Series) -> IntArray:
+    """The distinct triples of a graph in final ids, sorted by head, relation and tail, (m, 3) int32."""
+    entity_ids = lookup(graph.entity_names, entities)
+    relation_ids = lookup(graph.relation_names, relations)
+    triples = np.empty_like(graph.triples)
+    triples[:, 0], triples[:, 2] = entity_ids[graph.triples[:, 0]], entity_ids[graph.triples[:, 2]]
+    triples[:, 1] = relation_ids[graph.triples[:, 1]]
+    return sorted_distinct(triples, (len(entities), len(relations), len(entities)))
+
+
+def sorted_distinct(rows: IntArray, limits: tuple[int, ...]) -> IntArray:
+    """The distinct rows of an integer matrix in lexicographic order; column c holds 0 .. limits[c] - 1."""
+    if math.prod(limits) < 2**63:
+        # One number a row sorts several times as fast as the rows themselves.
+        keys = np.zeros(len(rows), dtype=np.int64)
+        for column, limit in enumerate(limits):
+            keys *= limit
+            keys += rows[:, column]
+        keys.sort()
+        keys = keys[np.diff(keys, prepend=-1) > 0]
+        result = np.empty((len(keys), len(limits)), dtype=rows.dtype)
+        for column in reversed(range(len(limits))):
+            keys, result[:, column] = np.divmod(keys, limits[column])
+        return result
+    order = np.lexsort(rows.T[::-1])
+    rows = rows[order]
+    is_new = np.ones(len(rows), dtype=np.bool_)
+    is_new[1:] = np.any(rows[1:] != rows[:-1], axis=1)
+    return np.compress(is_new, rows, axis=0)
+
+
+def to_strings(names: pl.Series) -> StringTable:
+    """A column of names as a string table."""
+    ptr = np.zeros(len(names) + 1, dtype=np.int64)
+    np.cumsum(names.str.len_bytes().to_numpy(), out=ptr[1:])
+    joined: str = names.str.join("").item() if len(names) else ""
+    return StringTable(np.frombuffer(joined.encode("utf-8"), dtype=np.uint8), ptr)

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from largegnn.data.compression import compression_of, compressor, open_stream, read_chunks, read_head
+from largegnn.errors import InputError
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "zstd": lambda data: zstandard.ZstdCompressor(write_checksum=True).compress(data),
+}
+TEXT = b"".join(b"line %d \xc3\xa9\n" % number for number in range(50_000))
+
+
+@pytest.mark.parametrize("packing", PACK)
+def test_packed_files_give_their_bytes_whatever_they_are_called(tmp_path: Path, packing: str) -> None:
+    path = tmp_path / "no_suffix"
+    path.write_bytes(PACK[packing](TEXT))
+    assert compression_of(path) == packing
+    assert b"".join(read_chunks(path)) == TEXT
+    assert open_stream(path).read() == TEXT
+    assert read_head(path, 10) == TEXT[:10]
+
+
+@pytest.mark.parametrize("packing", PACK)
+def test_members_one_after_another_are_one_file(tmp_path: Path, packing: str) -> None:
+    path = tmp_path / "two"
+    path.write_bytes(PACK[packing](TEXT) + PACK[packing](b"more\n"))
+    assert b"".join(read_chunks(path)) == TEXT + b"more\n"
+
+
+@pytest.mark.parametrize("packing", PACK)
+@pytest.mark.parametrize("share", [0.3, 0.99])
+def test_a_truncated_file_is_refused(tmp_path: Path, packing: str, share: float) -> None:
+    packed = PACK[packing](TEXT)
+    path = tmp_path / "cut"
+    path.write_bytes(packed[: int(len(packed) * share)])
+    with pytest.raises(InputError, match=r"ends too early|damaged"):
+        list(read_chunks(path))
+
+
+@pytest.mark.parametrize("packing", ["gzip", "bzip2", "zstd"])
+def test_a_damaged_file_is_refused(tmp_path: Path, packing: str) -> None:
+    packed = bytearray(PACK[packing](TEXT))
+    for position in range(len(packed) // 2, len(packed) // 2 + 40):
+        packed[position] ^= 0xFF
+    path = tmp_path / "damaged"
+    path.write_bytes(packed)
+    with pytest.raises(InputError, match=r"damaged|ends too early"):
+        list(read_chunks(path))
+
+
+@pytest.mark.parametrize("packing", [None, *PACK])
+def test_compressor_is_the_inverse(tmp_path: Path, packing: str | None) -> None:
+    path = tmp_path / "made"
+    packer = compressor(packing)
+    path.write_bytes(packer.compress(TEXT) + packer.flush())
+    assert compression_of(path) == packing
+    assert b"".join(read_chunks(path)) == TEXT
+
+
+def test_the_byte_order_mark_goes_even_from_tiny_files(tmp_path: Path) -> None:
+    path = tmp_path / "mark"
+    for text in (b"\xef\xbb\xbfa\n", b"\xef\xbb\xbf", b"a", b""):
+        path.write_bytes(text)
+        assert open_stream(path).read() == text.removeprefix(b"\xef\xbb\xbf")
+
+
+def test_missing_files_and_folders_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        list(read_chunks(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match="folder"):
+        list(read_chunks(tmp_path))
+    with pytest.raises(InputError, match="cannot be read"):
+        list(read_chunks(Path("nul\0byte")))
