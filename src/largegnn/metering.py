@@ -1,0 +1,71 @@
+"""Seconds and true peak memory of a stretch of work.
+
+On Linux the kernel's high-water mark of resident memory is set back at the start, so the peak is that of the stretch
+alone. Elsewhere the process's lifetime peak is reported, an upper bound; `exact` says which of the two it is.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Meter", "Usage", "available_memory_mb"]
+
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a stretch of work cost."""
+
+    seconds: float
+    peak_memory_mb: float
+    exact: bool
+
+
+class Meter:
+    """Starts when made; `read` says what has been used since."""
+
+    def __init__(self) -> None:
+        self._exact = _reset_peak()
+        self._start = time.perf_counter()
+
+    def read(self) -> Usage:
+        """Seconds and peak memory since the start."""
+        return Usage(time.perf_counter() - self._start, _peak_mb(), self._exact)
+
+
+def available_memory_mb() -> float | None:
+    """Memory of this machine that is free for use, or None where it cannot be told."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) / 1024
+    except OSError:
+        return None
+    return None
+
+
+def _reset_peak() -> bool:
+    try:
+        _CLEAR.write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def _peak_mb() -> float:
+    try:
+        for line in _STATUS.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0.0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1024 * 1024 if sys.platform == "darwin" else 1024)
