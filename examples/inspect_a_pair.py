@@ -1,0 +1,31 @@
+"""Make up a small pair of graphs, write it as N-Triples, read it back and look at it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import largegnn
+
+
+def main() -> None:
+    """Generate, load and inspect."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "pair"
+        largegnn.generate("small", seed=1, folder=folder, form="nt", packing="gzip")
+        pair = largegnn.load(
+            folder / "source.nt.gz",
+            folder / "target.nt.gz",
+            folder / "train_links.nt.gz",
+            test_links=folder / "test_links.nt.gz",
+        )
+    inspection = largegnn.inspect(pair)
+    print(f"{pair.task.num_entities:,} entities, for example {pair.names.entities[0]}")
+    print(
+        f"{inspection.seeds.train_links:,} seeds; {inspection.seeds.within_two_hops:.0%} of entities lie within two hops"
+    )
+    print(f"a sensible number of subgraphs: {inspection.size.num_parts}")
+
+
+if __name__ == "__main__":
+    main()

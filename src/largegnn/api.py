@@ -1,0 +1,78 @@
+"""The steps as plain functions on paths: what the command line calls, and what a program may call itself."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+from largegnn.config import WORLD_PRESETS, DataSettings, ProtocolSettings, WorldSettings, resolve
+from largegnn.data.inputs import DataInput
+from largegnn.data.load import LoadedPair, load_pair
+from largegnn.data.merge import merge
+from largegnn.data.synthetic import GeneratedPair, generate_pair
+from largegnn.data.write import write_pair
+from largegnn.metering import available_memory_mb
+from largegnn.reporting.inspection import Inspection, inspect_task
+
+__all__ = ["data_input", "generate", "inspect", "load"]
+
+_Path = str | PathLike[str]
+
+
+def data_input(
+    source: _Path,
+    target: _Path | None = None,
+    seeds: _Path | None = None,
+    *,
+    valid_links: _Path | None = None,
+    test_links: _Path | None = None,
+) -> DataInput:
+    """Either calling form as one value: a data set folder alone, or SOURCE TARGET and seeds."""
+    links = {"seeds": seeds, "valid_links": valid_links, "test_links": test_links}
+    paths = {name: Path(path) for name, path in links.items() if path is not None}
+    if target is None:
+        return DataInput(folder=Path(source), **paths)
+    return DataInput(source=Path(source), target=Path(target), **paths)
+
+
+def load(
+    source: _Path,
+    target: _Path | None = None,
+    seeds: _Path | None = None,
+    *,
+    valid_links: _Path | None = None,
+    test_links: _Path | None = None,
+    settings: DataSettings | None = None,
+) -> LoadedPair:
+    """Read a data set folder, or two triple files and their seeds, into a task and its names."""
+    return load_pair(data_input(source, target, seeds, valid_links=valid_links, test_links=test_links), settings)
+
+
+def inspect(pair: LoadedPair, protocol: ProtocolSettings | None = None, memory_mb: float | None = None) -> Inspection:
+    """Count and measure a loaded pair; the size estimate uses `memory_mb`, or the memory free on this machine."""
+    seeds_from = (protocol or ProtocolSettings()).seeds_from
+    return inspect_task(
+        pair.task,
+        merge(pair.task, seeds_from),
+        seeds_from,
+        attribute_triples=pair.summary.num_attribute_triples,
+        many_to_one_links=pair.summary.num_many_to_one_links,
+        memory_mb=available_memory_mb() if memory_mb is None else memory_mb,
+    )
+
+
+def generate(
+    settings: WorldSettings | str = "small",
+    *,
+    seed: int = 0,
+    folder: _Path | None = None,
+    form: str = "openea",
+    packing: str | None = None,
+) -> GeneratedPair:
+    """Make up a pair of graphs from settings or a preset's name, and write it to `folder` if there is one."""
+    if isinstance(settings, str):
+        settings = resolve(WorldSettings, WORLD_PRESETS, settings)
+    pair = generate_pair(settings, seed)
+    if folder is not None:
+        write_pair(pair.task, pair.names, Path(folder), form, packing)
+    return pair

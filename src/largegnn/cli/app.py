@@ -1,0 +1,70 @@
+"""The commands in one place, and what becomes of errors: a message without traceback and an exit code."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+
+from largegnn.cli.configure import config_command
+from largegnn.cli.generate import generate_command
+from largegnn.cli.inspection import inspect_command
+from largegnn.cli.prepare import prepare_command
+from largegnn.errors import LargeGNNError
+from largegnn.version import __version__
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Entity alignment of large knowledge graphs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("prepare")(prepare_command)
+app.command("inspect")(inspect_command)
+app.command("generate")(generate_command)
+app.command("config")(config_command)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        typer.echo(f"largegnn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    verbose: bool = typer.Option(False, "--verbose", "-v", help="say more on standard error"),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="say only warnings and errors"),
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="print the version"),
+) -> None:
+    level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+    handler = RichHandler(
+        console=Console(stderr=True), show_path=False, show_level=verbose, omit_repeated_times=False, markup=False
+    )
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", datefmt="%H:%M:%S", handlers=[handler], force=True)
+    logging.getLogger("largegnn").setLevel(level)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command; exit with 2 for bad input, 3 if the machine refuses, 130 if interrupted."""
+    try:
+        app(args=arguments, prog_name="largegnn")
+    except LargeGNNError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; --resume goes on where this stopped\n")
+        sys.exit(130)
+    except MemoryError:
+        sys.stderr.write("error: not enough memory\n  to do: `largegnn inspect` estimates what is needed\n")
+        sys.exit(3)
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`); that is no failure of ours.
+        sys.stderr.close()
+        sys.exit(0)

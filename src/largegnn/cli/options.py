@@ -1,0 +1,71 @@
+"""Options several commands share, declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from largegnn.config import PRESETS, Settings, resolve
+
+__all__ = [
+    "FoldOption",
+    "FormatOption",
+    "JsonOption",
+    "PresetOption",
+    "SeedOption",
+    "SeedsFromOption",
+    "SeedsOption",
+    "SetOption",
+    "SettingsFileOption",
+    "SkipUnknownOption",
+    "SourceArgument",
+    "TargetArgument",
+    "TestLinksOption",
+    "ValidLinksOption",
+    "ValidShareOption",
+    "run_settings",
+]
+
+SourceArgument = Annotated[Path, typer.Argument(help="a data set folder, or the triples of the source graph")]
+TargetArgument = Annotated[Path | None, typer.Argument(help="the triples of the target graph")]
+SeedsOption = Annotated[Path | None, typer.Option("--seeds", help="known links: two columns, or owl:sameAs triples")]
+ValidLinksOption = Annotated[
+    Path | None, typer.Option("--valid-links", help="links that choose options, not trained on")
+]
+TestLinksOption = Annotated[Path | None, typer.Option("--test-links", help="links for the final report only")]
+ValidShareOption = Annotated[
+    float | None, typer.Option("--valid-share", help="share of the seeds held out as valid links  [data.valid_share]")
+]
+FormatOption = Annotated[str | None, typer.Option("--format", help="format of the triple files  [data.format]")]
+FoldOption = Annotated[int | None, typer.Option("--fold", help="fold of an OpenEA folder  [data.fold]")]
+SkipUnknownOption = Annotated[
+    bool, typer.Option("--skip-unknown", help="leave out seeds that name unknown entities  [data.skip_unknown]")
+]
+SeedsFromOption = Annotated[
+    str | None, typer.Option("--seeds-from", help="train (honest) or train+valid (as the paper)  [protocol.seeds_from]")
+]
+SeedOption = Annotated[int | None, typer.Option("--seed", help="random seed  [seed]")]
+PresetOption = Annotated[str | None, typer.Option("--preset", help=f"a named set of settings: {', '.join(PRESETS)}")]
+SettingsFileOption = Annotated[Path | None, typer.Option("--config", help="a TOML file of settings")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="one setting, as section.key=value; may be repeated")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
+
+
+def run_settings(
+    preset: str | None,
+    file: Path | None,
+    overrides: list[str] | None,
+    flags: Mapping[str, object | None],
+) -> Settings:
+    """The settings a command line asks for; its own flags win over `--set`, a file and a preset."""
+    written = [f"{key}={_written(value)}" for key, value in flags.items() if value is not None]
+    return resolve(Settings, PRESETS, preset, file, [*(overrides or []), *written])
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,90 @@
+"""The commands as a user types them, in processes of their own where exit codes and streams matter."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from largegnn.version import __version__
+
+
+def largegnn(*arguments: str | Path, expect: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
+    ended = subprocess.run(
+        [sys.executable, "-m", "largegnn", *map(str, arguments)],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"COLUMNS": "100"} | variables,
+    )
+    assert ended.returncode == expect, ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended
+
+
+def test_version_and_help() -> None:
+    assert largegnn("--version").stdout == f"largegnn {__version__}\n"
+    assert "inspect" in largegnn("--help").stdout
+
+
+def test_generate_inspect_prepare(tmp_path: Path) -> None:
+    world = ["--set", "source_triples=9000", "--seed", "3"]
+    made = json.loads(
+        largegnn("generate", tmp_path / "pair", *world, "--format", "nt", "--compress", "zst", "--json").stdout
+    )
+    assert Path(made["files"][0]).name == "source.nt.zst"
+    table = largegnn("inspect", tmp_path / "pair").stdout
+    assert "9,000" in table
+    facts = json.loads(largegnn("inspect", tmp_path / "pair", "--json", "--memory-gb", "8").stdout)
+    assert (facts["layout"], facts["source"]["triples"], facts["benchmark"]) == ("pair", 9000, None)
+    assert facts["seeds"]["train_links"] == 480
+    files = [tmp_path / "pair" / f"{name}.nt.zst" for name in ("source", "target", "train_links")]
+    two_files = largegnn("inspect", files[0], files[1], "--seeds", files[2], "--valid-share", "0.5", "--json")
+    assert json.loads(two_files.stdout)["seeds"]["train_links"] == 240
+    first = largegnn("prepare", tmp_path / "pair", "--out", tmp_path / "run")
+    assert "merge" in first.stdout
+    again = largegnn("prepare", "--resume", "--out", tmp_path / "run", "--json")
+    assert "load: reused" in again.stderr
+    assert json.loads(again.stdout)["stages"]["load"]["facts"]["layout"] == "pair"
+    assert largegnn("--quiet", "prepare", "--resume", "--out", tmp_path / "run", "--json").stderr == ""
+
+
+def test_config_prints_a_settings_file(tmp_path: Path) -> None:
+    text = largegnn("config", "--preset", "paper", "--set", "data.fold=3").stdout
+    assert tomllib.loads(text)["data"]["fold"] == 3
+    (tmp_path / "s.toml").write_text(text)
+    described = json.loads(largegnn("config", "--config", tmp_path / "s.toml", "--json").stdout)
+    assert described["values"]["protocol"]["seeds_from"] == "train+valid"
+    assert all(entry["help"] for entry in described["settings"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["inspect", "nowhere"], "there is no such folder"),
+        (["inspect", "a", "b"], "no seeds were given"),
+        (["inspect", "a", "b", "--seeds", "c"], "the file does not exist"),
+        (["prepare"], "no input was given"),
+        (["prepare", "--resume", "--out", "nowhere"], "no run to resume"),
+        (["prepare", "x", "--resume"], "--resume takes input and settings from the run folder"),
+        (["prepare", "x", "--set", "data.folds=2"], "no setting is called data.folds"),
+        (["prepare", "x", "--preset", "y"], "no preset is called 'y'"),
+        (["generate", "x", "--format", "xml"], "no format is called 'xml'"),
+        (["generate", "x", "--compress", "rar"], "no compression is called 'rar'"),
+        (["generate", "x", "--preset", "y"], "no preset is called 'y'"),
+        (["generate", "x", "--set", "links=5000"], "links must not exceed"),
+        (["inspect", "x", "--fold", "-1"], "data.fold has an impossible value"),
+        (["unheard-of"], "No such command"),
+    ],
+)
+def test_bad_calls_exit_with_2_and_a_message(arguments: list[str], message: str, tmp_path: Path) -> None:
+    os.chdir(tmp_path)
+    ended = largegnn(*arguments, expect=2)
+    assert message in ended.stderr
+    assert ended.stdout == ""
+    assert list(tmp_path.iterdir()) == [], "nothing is half-written"
