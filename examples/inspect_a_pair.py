@@ -21,9 +21,8 @@ def main() -> None:
         )
     inspection = largegnn.inspect(pair)
     print(f"{pair.task.num_entities:,} entities, for example {pair.names.entities[0]}")
-    print(
-        f"{inspection.seeds.train_links:,} seeds; {inspection.seeds.within_two_hops:.0%} of entities lie within two hops"
-    )
+    near = inspection.seeds.within_two_hops
+    print(f"{inspection.seeds.train_links:,} seeds; {near:.0%} of the entities lie within two hops of one")
     print(f"a sensible number of subgraphs: {inspection.size.num_parts}")
 
 

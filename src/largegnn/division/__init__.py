@@ -1,0 +1,36 @@
+"""From a `MergedGraph` to subgraphs that fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from largegnn.artifacts import AlignmentTask, MergedGraph, Partition, SeedsFrom
+from largegnn.division.cps import cps
+from largegnn.division.landmarks import add_landmarks, check_cap
+from largegnn.division.metis import merged_metis
+from largegnn.division.quality import measure_quality
+from largegnn.division.sbp import sbp
+from largegnn.division.subgraphs import build_subgraphs
+
+__all__ = ["PARTITIONERS", "Partitioner", "add_landmarks", "build_subgraphs", "check_cap", "measure_quality"]
+
+Partitioner = Callable[[AlignmentTask, MergedGraph, SeedsFrom, int, int], Partition]
+
+
+def _metis(task: AlignmentTask, graph: MergedGraph, seeds_from: SeedsFrom, num_parts: int, seed: int) -> Partition:
+    """METIS on the merged graph: with landmarks this is the paper's CSG."""
+    return merged_metis(graph, num_parts, seed)
+
+
+def _cps(task: AlignmentTask, graph: MergedGraph, seeds_from: SeedsFrom, num_parts: int, seed: int) -> Partition:
+    """LargeEA's partition; it merges in its own way."""
+    return cps(task, task.seeds(seeds_from), num_parts, seed)
+
+
+def _sbp(task: AlignmentTask, graph: MergedGraph, seeds_from: SeedsFrom, num_parts: int, seed: int) -> Partition:
+    """LIME's partition; it merges in its own way."""
+    return sbp(task, task.seeds(seeds_from), num_parts, seed)
+
+
+# Landmarks go over the result of any of these.
+PARTITIONERS: dict[str, Partitioner] = {"metis": _metis, "cps": _cps, "sbp": _sbp}

@@ -1,0 +1,128 @@
+"""Which parts an entity is in, and which parts two of them share.
+
+In: parts as flat arrays. Out: the same the other way round, entity to parts, as a CSR table; and joins over it.
+The idea: most entities are in one to three parts, so walking two short ascending lists side by side finds the shared
+parts of a pair at once, however many parts there are.
+Cost: O(members) for the table, O(pairs) for a join. Entities here may be nodes of a merged graph just as well.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from largegnn.artifacts import IntArray
+from largegnn.division.compiled import compiled
+
+__all__ = ["Membership", "Placement", "count_sharing", "invert_parts", "place_pairs", "share_part"]
+
+
+class Membership(NamedTuple):
+    """The parts of each entity, ascending, and its place in each of them: rows `ptr[e]:ptr[e + 1]`."""
+
+    ptr: IntArray
+    parts: IntArray
+    places: IntArray
+
+
+class Placement(NamedTuple):
+    """Pairs sorted into the parts that hold both ends: part p owns rows `part_ptr[p]:part_ptr[p + 1]`.
+
+    `rows` are positions in the list of pairs, ascending within a part; `firsts` and `seconds` local ids.
+    """
+
+    part_ptr: IntArray
+    rows: IntArray
+    firsts: IntArray
+    seconds: IntArray
+
+
+@compiled
+def invert_parts(num_entities: int, entities: IntArray, part_ptr: IntArray) -> Membership:
+    """Turn parts (members and offsets) into the parts of each entity; an entity may repeat within a part."""
+    ptr = np.zeros(num_entities + 1, dtype=np.int64)
+    for entity in entities:
+        ptr[entity + 1] += 1
+    for entity in range(num_entities):
+        ptr[entity + 1] += ptr[entity]
+    free = ptr[:-1].copy()
+    parts = np.empty(len(entities), dtype=np.int32)
+    places = np.empty(len(entities), dtype=np.int32)
+    for part in range(len(part_ptr) - 1):
+        for row in range(part_ptr[part], part_ptr[part + 1]):
+            entity = entities[row]
+            parts[free[entity]] = part
+            places[free[entity]] = row - part_ptr[part]
+            free[entity] += 1
+    return Membership(ptr, parts, places)
+
+
+@compiled
+def share_part(membership: Membership, first: int, second: int) -> bool:
+    """Whether two entities are together in at least one part."""
+    left, left_end = membership.ptr[first], membership.ptr[first + 1]
+    right, right_end = membership.ptr[second], membership.ptr[second + 1]
+    while left < left_end and right < right_end:
+        difference = membership.parts[left] - membership.parts[right]
+        if difference == 0:
+            return True
+        if difference < 0:
+            left += 1
+        else:
+            right += 1
+    return False
+
+
+@compiled
+def count_sharing(membership: Membership, firsts: IntArray, seconds: IntArray) -> int:
+    """How many of the pairs (firsts[i], seconds[i]) are together in at least one part."""
+    count = 0
+    for row in range(len(firsts)):
+        if share_part(membership, firsts[row], seconds[row]):
+            count += 1
+    return count
+
+
+@compiled
+def place_pairs(membership: Membership, num_parts: int, firsts: IntArray, seconds: IntArray) -> Placement:
+    """Sort pairs into every part that holds both ends."""
+    nothing = np.empty(0, dtype=np.int32)
+    part_ptr = np.zeros(num_parts + 1, dtype=np.int64)
+    _join(membership, firsts, seconds, part_ptr[1:], Placement(part_ptr, nothing, nothing, nothing), True)
+    for part in range(num_parts):
+        part_ptr[part + 1] += part_ptr[part]
+    total = part_ptr[-1]
+    placement = Placement(
+        part_ptr, np.empty(total, dtype=np.int32), np.empty(total, dtype=np.int32), np.empty(total, dtype=np.int32)
+    )
+    _join(membership, firsts, seconds, part_ptr[:-1].copy(), placement, False)
+    return placement
+
+
+@compiled
+def _join(
+    membership: Membership,
+    firsts: IntArray,
+    seconds: IntArray,
+    free: IntArray,
+    placement: Placement,
+    only_count: bool,
+) -> None:
+    """Move `free[part]` one on for each pair the part holds and, unless `only_count`, write the pair there."""
+    for row in range(len(firsts)):
+        left, left_end = membership.ptr[firsts[row]], membership.ptr[firsts[row] + 1]
+        right, right_end = membership.ptr[seconds[row]], membership.ptr[seconds[row] + 1]
+        while left < left_end and right < right_end:
+            part = membership.parts[left]
+            difference = part - membership.parts[right]
+            if difference == 0:
+                if not only_count:
+                    placement.rows[free[part]] = row
+                    placement.firsts[free[part]] = membership.places[left]
+                    placement.seconds[free[part]] = membership.places[right]
+                free[part] += 1
+            if difference <= 0:
+                left += 1
+            if difference >= 0:
+                right += 1
