@@ -19,7 +19,7 @@ demo: $(READY)
 	rm -rf demo
 	$(BIN)/largegnn generate demo/pair --preset small --format nt --compress gz
 	$(BIN)/largegnn inspect demo/pair
-	$(BIN)/largegnn prepare demo/pair --out demo/run
+	$(BIN)/largegnn divide demo/pair --out demo/run --plot demo/division.svg
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -32,6 +32,7 @@ test: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/loading.py
+	$(BIN)/python benchmarks/division.py growth
 
 docs: $(READY)
 	$(BIN)/largegnn config > docs/settings.toml

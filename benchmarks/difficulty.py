@@ -30,8 +30,9 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from largegnn.artifacts import AlignmentTask, IntArray
-from largegnn.config import WORLD_PRESETS, WorldSettings, resolve
+from largegnn.config import WORLD_PRESETS, WorldSettings
 from largegnn.data.synthetic import generate_pair
+from largegnn.resolving import resolve
 
 FloatArray = npt.NDArray[np.float32]
 TIE = 1e-6  # scores closer than this differ only by the order in which floats were added

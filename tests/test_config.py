@@ -5,18 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from largegnn.config import PRESETS, WORLD_PRESETS, Settings, WorldSettings, describe, resolve, to_toml
+from largegnn.config import PRESETS, WORLD_PRESETS, Settings, WorldSettings
 from largegnn.errors import InputError
+from largegnn.resolving import describe, resolve, to_toml
 
 
 def test_later_sources_win(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
-    file.write_text("seed = 3\n[data]\nfold = 2\nvalid_share = 0.25\n[protocol]\nseeds_from = 'train'\n")
-    settings = resolve(Settings, PRESETS, "paper", file, ["data.fold=4", "data.skip_unknown=true"])
+    file.write_text("seed = 3\n[data]\nfold = 2\nvalid_share = 0.25\n[division]\nparts = 8\n")
+    settings = resolve(Settings, PRESETS, "15k", file, ["data.fold=4", "data.skip_unknown=true"])
     assert (settings.seed, settings.data.fold, settings.data.valid_share) == (3, 4, 0.25)
     assert settings.data.skip_unknown is True
-    assert settings.protocol.seeds_from == "train"
-    assert resolve(Settings, PRESETS, "paper").protocol.seeds_from == "train+valid"
+    assert settings.division.parts == 8
+    assert resolve(Settings, PRESETS, "15k").division.parts == 5
+    assert settings.landmarks.cap == 7_500
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,8 @@ def test_later_sources_win(tmp_path: Path) -> None:
         ("data.format=xml", "data.format has an impossible value", "nt, nq, ttl, tsv, csv, parquet"),
         ("data.skip_unknown=1", "data.skip_unknown has an impossible value", "true or false"),
         ("data.valid_share=1", "data.valid_share has an impossible value", "a number >= 0 and < 1"),
+        ("division.parts=0", "division.parts has an impossible value", "a whole number >= 1 or auto"),
+        ("division.parts=some", "division.parts has an impossible value", "a whole number >= 1 or auto"),
         ("nonsense", "--set takes", ""),
     ],
 )
@@ -43,7 +47,7 @@ def test_bad_settings_name_the_key_and_what_is_allowed(override: str, problem: s
 def test_bad_files_and_presets(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no preset is called 'huge'") as error:
         resolve(Settings, PRESETS, "huge")
-    assert "honest, paper" in str(error.value.expected)
+    assert "15k, 100k, 1m" in str(error.value.expected)
     with pytest.raises(InputError, match="cannot be read"):
         resolve(Settings, PRESETS, file=tmp_path / "none.toml")
     for text in (b"seed = ", b"seed = 1\nseed = 2", b"\xff\xfe"):

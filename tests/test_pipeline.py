@@ -19,7 +19,8 @@ from largegnn.artifacts import AlignmentTask, MergedGraph
 from largegnn.config import DataSettings, ProtocolSettings, Settings
 from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
-from largegnn.pipeline import STAGE_NAMES, Run, resume_input, run_pipeline
+from largegnn.pipeline import resume_input, run_pipeline
+from largegnn.stages import STAGE_NAMES, Run
 from largegnn.store import RunStore
 
 PAPER = Settings(protocol=ProtocolSettings(seeds_from="train+valid"))
@@ -191,7 +192,7 @@ def test_killed_at_any_write_it_ends_the_same(toy_folder: Path, tmp_path: Path) 
             run_pipeline(out, given, Settings())
             assert {path.name: path.read_bytes() for path in out.glob("*.npz")} == expected
             assert not list(out.glob("*.partial"))
-    assert clean.store.stages.keys() == set(STAGE_NAMES)
+    assert clean.finished() == list(STAGE_NAMES)
 
 
 @contextlib.contextmanager
@@ -215,7 +216,7 @@ def test_a_full_disk_is_said_and_leaves_what_was_done(toy_folder: Path, tmp_path
     (toy_folder / "train_links").write_text("".join(f"e{number}\te{number}\n" for number in range(500)))
     (toy_folder / "valid_links").unlink()
     (toy_folder / "test_links").unlink()
-    command = [sys.executable, "-m", "largegnn", "prepare", str(toy_folder), "--out"]
+    command = [sys.executable, "-m", "largegnn", "divide", str(toy_folder), "--out"]
     with tiny_disk(tmp_path / "disk", 520) as disk:
         ended = subprocess.run([*command, str(disk / "run")], check=False, capture_output=True, text=True)
         assert ended.returncode == 3, ended.stderr
@@ -225,15 +226,16 @@ def test_a_full_disk_is_said_and_leaves_what_was_done(toy_folder: Path, tmp_path
         assert RunStore(disk / "run").is_intact("load")
         subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
         ended = subprocess.run(
-            [sys.executable, "-m", "largegnn", "prepare", "--resume", "--json", "--out", str(disk / "run")],
+            [sys.executable, "-m", "largegnn", "divide", "--resume", "--json", "--out", str(disk / "run")],
             check=True,
             capture_output=True,
             text=True,
         )
         assert "load: reused" in ended.stderr
-        assert set(json.loads(ended.stdout)["stages"]) >= {"load", "merge"}
+        assert set(json.loads(ended.stdout)["seconds"]) == set(STAGE_NAMES)
 
 
 def test_a_run_is_told_apart_by_what_it_lacks(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no stage merge"):
-        Run(tmp_path, None, Settings()).artifact("merged", MergedGraph)
+    for store in (None, RunStore(tmp_path)):
+        with pytest.raises(InputError, match="no stage merge"):
+            Run(Settings(), None, store).artifact("merged", MergedGraph)

@@ -17,7 +17,7 @@ from largegnn.errors import ArtifactError, InputError, LargeGNNError, StorageErr
 from largegnn.version import __version__
 
 if TYPE_CHECKING:
-    from largegnn.api import generate, inspect, load
+    from largegnn.api import divide, generate, inspect, load
     from largegnn.config import DataSettings, Settings, WorldSettings
     from largegnn.data.merge import merge
 
@@ -33,6 +33,7 @@ __all__ = [
     "TaskNames",
     "WorldSettings",
     "__version__",
+    "divide",
     "generate",
     "inspect",
     "load",
@@ -43,6 +44,7 @@ _HOMES = {
     "DataSettings": "largegnn.config",
     "Settings": "largegnn.config",
     "WorldSettings": "largegnn.config",
+    "divide": "largegnn.api",
     "generate": "largegnn.api",
     "inspect": "largegnn.api",
     "load": "largegnn.api",

@@ -1,20 +1,25 @@
-"""The steps as plain functions on paths: what the command line calls, and what a program may call itself."""
+"""The steps as plain functions: what the command line calls, and what a program may call itself."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from largegnn.config import WORLD_PRESETS, DataSettings, ProtocolSettings, WorldSettings, resolve
+from largegnn.artifacts import AlignmentTask, Partition, PartitionQuality, SubgraphSet
+from largegnn.config import WORLD_PRESETS, DataSettings, ProtocolSettings, Settings, WorldSettings
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadedPair, load_pair
 from largegnn.data.merge import merge
 from largegnn.data.synthetic import GeneratedPair, generate_pair
 from largegnn.data.write import write_pair
 from largegnn.metering import available_memory_mb
+from largegnn.pipeline import run_in_memory
 from largegnn.reporting.inspection import Inspection, inspect_task
+from largegnn.resolving import resolve
+from largegnn.stages import plan_for
 
-__all__ = ["data_input", "generate", "inspect", "load"]
+__all__ = ["Division", "data_input", "divide", "generate", "inspect", "load"]
 
 _Path = str | PathLike[str]
 
@@ -58,6 +63,38 @@ def inspect(pair: LoadedPair, protocol: ProtocolSettings | None = None, memory_m
         attribute_triples=pair.summary.num_attribute_triples,
         many_to_one_links=pair.summary.num_many_to_one_links,
         memory_mb=available_memory_mb() if memory_mb is None else memory_mb,
+    )
+
+
+@dataclass(frozen=True)
+class Division:
+    """A divided task: the subgraphs, how much they keep, and what it cost."""
+
+    num_parts: int
+    cap: int
+    parts: Partition
+    cover: Partition
+    subgraphs: SubgraphSet
+    quality: PartitionQuality
+    seconds: dict[str, float]
+    peak_memory_mb: float
+
+
+def divide(task: AlignmentTask, settings: Settings | None = None) -> Division:
+    """Merge a task's graphs at the seeds and divide the result into subgraphs."""
+    settings = settings or Settings()
+    plan = plan_for(task, settings)  # refused here if it cannot work, before anything is computed
+    run = run_in_memory(task, settings, last="subgraphs")
+    outcomes = {name: run.outcome(name) for name in run.finished()}
+    return Division(
+        num_parts=plan.num_parts,
+        cap=plan.cap,
+        parts=run.artifact("parts", Partition),
+        cover=run.artifact("cover", Partition),
+        subgraphs=run.artifact("subgraphs", SubgraphSet),
+        quality=PartitionQuality(**outcomes["subgraphs"].facts),
+        seconds={name: outcome.seconds for name, outcome in outcomes.items()},
+        peak_memory_mb=max(outcome.peak_memory_mb for outcome in outcomes.values()),
     )
 
 

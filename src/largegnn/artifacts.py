@@ -17,6 +17,7 @@ from largegnn.errors import ArtifactError
 
 __all__ = [
     "AlignmentTask",
+    "EntityEmbeddings",
     "IntArray",
     "MergedGraph",
     "Partition",
@@ -335,3 +336,15 @@ class PartitionQuality:
     train_kept: float | None
     valid_kept: float | None
     test_kept: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class EntityEmbeddings:
+    """One vector per entity, (n, d) float32; only the rows that are `covered` (n,) mean anything."""
+
+    vectors: npt.NDArray[np.float32]
+    covered: npt.NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "vectors", _frozen(self.vectors, np.float32, (None, None), "vectors"))
+        object.__setattr__(self, "covered", _frozen(self.covered, np.bool_, (len(self.vectors),), "covered"))

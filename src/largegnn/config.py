@@ -1,34 +1,24 @@
-"""Every setting, in one frozen section per stage, with its default, its help and its check.
-
-Settings come from four places, later ones win: the defaults below, a preset, a TOML file, `--set section.key=value`.
-An unknown key, a wrong type or an impossible combination is an `InputError` that names the key and what is allowed.
-"""
+"""Every setting, in one frozen section per stage, with its default, its help and its check; and the presets."""
 
 from __future__ import annotations
 
-import difflib
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from largegnn.artifacts import SeedsFrom
-from largegnn.errors import InputError
 
 __all__ = [
+    "METHODS",
     "PRESETS",
     "WORLD_PRESETS",
     "DataSettings",
+    "DivisionSettings",
+    "LandmarkSettings",
     "ProtocolSettings",
+    "Section",
     "Settings",
     "WorldSettings",
-    "describe",
-    "resolve",
-    "to_toml",
-    "toml_value",
 ]
 
 FileFormat = Literal["auto", "nt", "nq", "ttl", "tsv", "csv", "parquet"]
@@ -36,13 +26,13 @@ FolderFormat = Literal["auto", "openea", "dbpedia1m", "dbp15k", "pair"]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
     """A frozen group of settings that refuses keys it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, strict=True)
 
 
-class DataSettings(_Section):
+class DataSettings(Section):
     """How files become an alignment task (stage `load`)."""
 
     format: FileFormat = Field("auto", description="format of the two triple files; auto = from name and content")
@@ -56,7 +46,7 @@ class DataSettings(_Section):
     )
 
 
-class ProtocolSettings(_Section):
+class ProtocolSettings(Section):
     """What training may see (every stage from `merge` on)."""
 
     seeds_from: SeedsFrom = Field(
@@ -64,15 +54,41 @@ class ProtocolSettings(_Section):
     )
 
 
-class Settings(_Section):
+class DivisionSettings(Section):
+    """How the merged graph is divided (stage `partition`)."""
+
+    partitioner: Literal["metis", "cps", "sbp"] = Field(
+        "metis", description="metis = METIS on the merged graph; cps = LargeEA's partition; sbp = LIME's"
+    )
+    parts: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+        "auto", description="number of subgraphs; auto = from the size of the graph and the memory of the device"
+    )
+
+
+class LandmarkSettings(Section):
+    """Which entities are recalled into the parts they connect (stage `landmarks`)."""
+
+    enabled: bool = Field(True, description="recall landmarks; false is the paper's `w/o CLG`")
+    cap: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+        "auto", description="entities a subgraph may reach with its landmarks; auto = a quarter over an even share"
+    )
+    eta: float = Field(0.001, gt=0, description="smoothing of the importance of an entity near a seed")
+    decay: float = Field(0.01, gt=0, le=1, description="how much less an entity one hop further away is worth")
+    hops: int = Field(2, ge=1, le=2, description="how far from a part its landmarks may lie")
+
+
+class Settings(Section):
     """All settings of a run."""
 
     seed: int = Field(0, ge=0, lt=2**32, description="random seed; every stage derives its own generator from it")
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where to compute; auto = a GPU if there is one")
     data: DataSettings = DataSettings()
     protocol: ProtocolSettings = ProtocolSettings()
+    division: DivisionSettings = DivisionSettings()
+    landmarks: LandmarkSettings = LandmarkSettings()
 
 
-class WorldSettings(_Section):
+class WorldSettings(Section):
     """Size and difficulty of a generated pair (`largegnn generate`)."""
 
     source_entities: int = Field(3_000, ge=10, description="entities of the source graph")
@@ -110,9 +126,19 @@ class WorldSettings(_Section):
         return self
 
 
+# The paper's sizes, for 15 thousand, 100 thousand and a million entities a side.
 PRESETS: dict[str, dict[str, Any]] = {
-    "honest": {},
-    "paper": {"protocol": {"seeds_from": "train+valid"}},
+    "15k": {"division": {"parts": 5}, "landmarks": {"cap": 7_500}},
+    "100k": {"division": {"parts": 10}, "landmarks": {"cap": 25_000}},
+    "1m": {"division": {"parts": 40}, "landmarks": {"cap": 90_000}},
+}
+
+# The paper's names for a partitioner with landmarks or without; landmarks go over any partitioner.
+METHODS: dict[str, dict[str, dict[str, Any]]] = {
+    "csg": {"division": {"partitioner": "metis"}, "landmarks": {"enabled": True}},
+    "metis": {"division": {"partitioner": "metis"}, "landmarks": {"enabled": False}},
+    "cps": {"division": {"partitioner": "cps"}, "landmarks": {"enabled": False}},
+    "sbp": {"division": {"partitioner": "sbp"}, "landmarks": {"enabled": False}},
 }
 
 WORLD_PRESETS: dict[str, dict[str, Any]] = {
@@ -157,143 +183,3 @@ WORLD_PRESETS: dict[str, dict[str, Any]] = {
         "inside": 0.94,
     },
 }
-
-_Model = TypeVar("_Model", bound=_Section)
-
-
-def resolve(
-    model: type[_Model],
-    presets: Mapping[str, Mapping[str, Any]],
-    preset: str | None = None,
-    file: Path | None = None,
-    overrides: Sequence[str] = (),
-    values: Mapping[str, Any] | None = None,
-) -> _Model:
-    """Build settings from defaults, `values`, a preset, a TOML file and `key=value` overrides, later ones winning."""
-    merged: dict[str, Any] = {}
-    _merge(merged, values or {})
-    if preset is not None:
-        if preset not in presets:
-            raise InputError(
-                f"no preset is called {preset!r}",
-                expected=f"one of {', '.join(presets)}",
-                fix="see `largegnn config` for what each preset sets",
-            )
-        _merge(merged, presets[preset])
-    if file is not None:
-        _merge(merged, _read_toml(file))
-    for override in overrides:
-        _merge(merged, _parse_override(model, override))
-    try:
-        return model.model_validate(merged)
-    except ValidationError as error:
-        raise _as_input_error(model, error) from None
-
-
-def describe(model: type[_Section], prefix: str = "") -> Iterator[tuple[str, str, Any, str]]:
-    """Every setting as (dotted key, allowed values, default, help), in the order they are declared."""
-    for name, field in model.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, _Section):
-            yield from describe(field.annotation, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", _allowed(field), field.default, field.description or ""
-
-
-def to_toml(settings: _Section) -> str:
-    """Settings as TOML text that `resolve` reads back to the same settings."""
-    values = settings.model_dump()
-    lines = [f"{key} = {toml_value(value)}" for key, value in values.items() if not isinstance(value, dict)]
-    for section, content in values.items():
-        if isinstance(content, dict):
-            lines += ["", f"[{section}]"] + [f"{key} = {toml_value(value)}" for key, value in content.items()]
-    return "\n".join(lines).lstrip("\n") + "\n"
-
-
-def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
-    for key, value in values.items():
-        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
-            _merge(into[key], value)
-        else:
-            into[key] = dict(value) if isinstance(value, Mapping) else value
-
-
-def _read_toml(file: Path) -> dict[str, Any]:
-    try:
-        text = file.read_bytes()
-    except OSError as error:
-        raise InputError("the settings file cannot be read", where=str(file), found=error.strerror) from None
-    try:
-        return tomllib.loads(text.decode("utf-8-sig"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError("the settings file is not valid TOML", where=str(file), found=str(error)) from None
-
-
-def _parse_override(model: type[_Section], override: str) -> dict[str, Any]:
-    key, equals, text = override.partition("=")
-    key, text = key.strip(), text.strip()
-    if not equals or not key:
-        raise InputError("--set takes section.key=value", found=override, fix="for example --set data.fold=2")
-    if key not in {known for known, *_ in describe(model)}:
-        raise _unknown_key(model, key)
-    # A bare word is a string; everything else is written as in TOML.
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text
-    nested: dict[str, Any] = {}
-    *sections, last = key.split(".")
-    inner = nested
-    for section in sections:
-        inner = inner.setdefault(section, {})
-    inner[last] = value
-    return nested
-
-
-def _as_input_error(model: type[_Section], error: ValidationError) -> InputError:
-    first = error.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        return _unknown_key(model, key)
-    known = {name: (allowed, default) for name, allowed, default, _ in describe(model)}
-    if key in known:
-        return InputError(
-            f"the setting {key} has an impossible value",
-            expected=f"{known[key][0]} (default {toml_value(known[key][1])})",
-            found=repr(first["input"]),
-        )
-    problem = str(first["msg"]).removeprefix("Value error, ")
-    return InputError("the settings do not go together" + (f" ({key})" if key else ""), expected=problem)
-
-
-def _unknown_key(model: type[_Section], key: str) -> InputError:
-    known = [name for name, *_ in describe(model)]
-    close = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
-    return InputError(
-        f"no setting is called {key}",
-        expected=", ".join(close or known),
-        fix="`largegnn config` prints every setting",
-    )
-
-
-def _allowed(field: FieldInfo) -> str:
-    annotation = field.annotation
-    if get_origin(annotation) is Literal:
-        return "one of " + ", ".join(str(value) for value in get_args(annotation))
-    kind = {bool: "true or false", int: "a whole number", float: "a number"}.get(annotation, "text")  # type: ignore[arg-type]
-    signs = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
-    bounds = [
-        f"{sign} {getattr(limit, name)}"
-        for limit in field.metadata
-        for name, sign in signs.items()
-        if getattr(limit, name, None) is not None
-    ]
-    return " ".join([kind, " and ".join(bounds)]).strip()
-
-
-def toml_value(value: Any) -> str:
-    """A plain value as TOML writes it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return repr(value)

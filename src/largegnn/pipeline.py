@@ -1,4 +1,4 @@
-"""The stages in order, and the rule for each: reuse what is there and right, compute what is not.
+"""A run folder brought up to date, stage by stage: reuse what is there and right, compute what is not.
 
 A stage's fingerprint covers its name and version, the settings it reads, and the fingerprints of the stages it needs;
 that of `load` covers the bytes of the input files. What the folder holds is reused if fingerprint and checksum agree,
@@ -11,85 +11,25 @@ import dataclasses
 import datetime
 import logging
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
-from largegnn.artifacts import AlignmentTask, MergedGraph, TaskNames
-from largegnn.config import PRESETS, Settings, resolve, to_toml
+from largegnn.artifacts import AlignmentTask
+from largegnn.config import PRESETS, Settings
 from largegnn.data.inputs import DataInput, find_files
-from largegnn.data.load import load_pair
-from largegnn.data.merge import count_merge, merge
 from largegnn.errors import InputError
 from largegnn.metering import Meter
+from largegnn.resolving import resolve, to_toml
+from largegnn.stages import STAGE_NAMES, STAGES, Run, Stage, StageOutcome
 from largegnn.store import RunStore, file_checksum, fingerprint
 from largegnn.version import __version__
 
-__all__ = ["STAGES", "STAGE_NAMES", "Run", "Stage", "resume_input", "run_pipeline"]
+__all__ = ["resume_input", "run_in_memory", "run_pipeline"]
 
 _log = logging.getLogger(__name__)
-_Artifact = TypeVar("_Artifact")
-
-
-@dataclasses.dataclass(frozen=True)
-class Stage:
-    """One step: what it reads, what it makes, and how."""
-
-    name: str
-    version: int
-    needs: tuple[str, ...]
-    sections: tuple[str, ...]
-    makes: dict[str, type]
-    run: Callable[[Run], tuple[dict[str, Any], dict[str, Any]]]
-
-
-class Run:
-    """A run folder in use: settings, inputs, and the artifacts of the stages done so far."""
-
-    def __init__(self, folder: Path, given: DataInput | None, settings: Settings) -> None:
-        self.store = RunStore(folder)
-        self.given, self.settings = given, settings
-        self._made: dict[str, Any] = {}
-
-    def artifact(self, key: str, kind: type[_Artifact]) -> _Artifact:
-        """An artifact by name, from this process if it was made here, else mapped from the folder."""
-        if key not in self._made:
-            stage = next(stage for stage in STAGES if key in stage.makes)
-            if stage.name not in self.store.stages:
-                raise InputError(
-                    f"the run folder has no stage {stage.name}",
-                    where=str(self.store.folder),
-                    fix="run that stage first",
-                )
-            self._made[key] = self.store.load(stage.name, key, kind)
-        return cast(_Artifact, self._made[key])
-
-    def keep(self, artifacts: Mapping[str, Any]) -> None:
-        """Hold artifacts that were just made."""
-        self._made |= artifacts
-
-
-def _run_load(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
-    if run.given is None:
-        raise InputError("the run folder has no stage load", where=str(run.store.folder), fix="give the input again")
-    loaded = load_pair(run.given, run.settings.data)
-    return {"task": loaded.task, "names": loaded.names}, dataclasses.asdict(loaded.summary)
-
-
-def _run_merge(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
-    graph = merge(run.artifact("task", AlignmentTask), run.settings.protocol.seeds_from)
-    counts = count_merge(graph)
-    facts = {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, **dataclasses.asdict(counts)}
-    return {"merged": graph}, facts
-
-
-STAGES: tuple[Stage, ...] = (
-    Stage("load", 1, (), ("data",), {"task": AlignmentTask, "names": TaskNames}, _run_load),
-    Stage("merge", 1, ("load",), ("protocol",), {"merged": MergedGraph}, _run_merge),
-)
-STAGE_NAMES = tuple(stage.name for stage in STAGES)
 
 
 def run_pipeline(
@@ -112,22 +52,23 @@ def run_pipeline(
             expected="a new or empty folder, or a run folder",
             fix="name another folder",
         )
-    run = Run(folder, given, settings)
-    with run.store.lock():
-        inputs = _input_checksums(run)
+    store = RunStore(folder)
+    run = Run(settings, given, store)
+    with store.lock():
+        inputs = _input_checksums(run, store)
         prints = _fingerprints(settings, inputs)
-        _refuse_other_run(run, prints, inputs, first_replaced=forced)
-        run.store.forget([stage.name for stage in STAGES[forced:]])
-        run.store.update_manifest(
+        _refuse_other_run(run, store, prints, inputs, first_replaced=forced)
+        store.forget([stage.name for stage in STAGES[forced:]])
+        store.update_manifest(
             made_by=__version__,
-            input=_input_entry(given) if given is not None else run.store.manifest.get("input"),
+            input=_input_entry(given) if given is not None else store.manifest.get("input"),
             input_files=inputs,
             settings=settings.model_dump(),
             machine={"python": platform.python_version(), "numpy": np.__version__, "system": platform.platform()},
         )
-        run.store.write_text("config.toml", to_toml(settings))
+        store.write_text("config.toml", to_toml(settings))
         for number, stage in enumerate(STAGES[: end + 1], start=1):
-            if run.store.is_intact(stage.name):
+            if store.is_intact(stage.name):
                 _log.info("%s: reused from %s", stage.name, folder)
             elif number - 1 < start:
                 raise InputError(
@@ -136,7 +77,7 @@ def run_pipeline(
                     fix=f"start with --from {stage.name}",
                 )
             else:
-                _compute(run, stage, number, prints[stage.name])
+                _compute(run, store, stage, number, prints[stage.name])
     return run
 
 
@@ -150,27 +91,38 @@ def resume_input(folder: Path) -> tuple[DataInput | None, Settings]:
     return given, resolve(Settings, PRESETS, values=manifest["settings"])
 
 
-def _compute(run: Run, stage: Stage, number: int, stage_print: str) -> None:
-    run.store.forget([later.name for later in STAGES[number - 1 :]])
-    _log.info("%s: started", stage.name)
+def run_in_memory(task: AlignmentTask, settings: Settings, last: str) -> Run:
+    """Run the stages after `load` up to `last` on a task at hand, without a run folder."""
+    run = Run(settings)
+    run.keep({"task": task})
+    for stage in STAGES[1 : _position(last, -1) + 1]:
+        _perform(run, stage)
+    return run
+
+
+def _perform(run: Run, stage: Stage) -> dict[str, Any]:
+    """Run one stage, hold what it makes, and note what it cost."""
     meter = Meter()
     artifacts, facts = stage.run(run)
     usage = meter.read()
-    run.keep(artifacts)
-    run.store.save_stage(
-        stage.name,
-        number,
-        artifacts,
-        {
-            "fingerprint": stage_print,
-            "settings": _settings_of(stage, run.settings),
-            "facts": facts,
-            "seconds": round(usage.seconds, 3),
-            "peak_memory_mb": round(usage.peak_memory_mb, 1),
-            "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        },
-    )
-    _log.info("%s: done in %.2f s, peak memory %.0f MB", stage.name, usage.seconds, usage.peak_memory_mb)
+    run.keep(artifacts, stage.name, StageOutcome(round(usage.seconds, 3), round(usage.peak_memory_mb, 1), facts))
+    return artifacts
+
+
+def _compute(run: Run, store: RunStore, stage: Stage, number: int, stage_print: str) -> None:
+    """Run one stage and save it; what depended on its old state is forgotten first."""
+    store.forget([later.name for later in STAGES[number - 1 :]])
+    _log.info("%s: started", stage.name)
+    artifacts = _perform(run, stage)
+    outcome = run.outcome(stage.name)
+    record = {
+        **dataclasses.asdict(outcome),
+        "fingerprint": stage_print,
+        "settings": _settings_of(stage, run.settings),
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+    store.save_stage(stage.name, number, artifacts, record)
+    _log.info("%s: done in %.2f s, peak memory %.0f MB", stage.name, outcome.seconds, outcome.peak_memory_mb)
 
 
 def _position(name: str | None, default: int) -> int:
@@ -188,7 +140,9 @@ def _is_foreign(folder: Path) -> bool:
 
 
 def _settings_of(stage: Stage, settings: Settings) -> dict[str, Any]:
-    return {section: getattr(settings, section).model_dump() for section in stage.sections}
+    """The settings a stage reads, by section; a setting outside the sections stands under its own name."""
+    values = settings.model_dump()
+    return {section: values[section] for section in stage.sections}
 
 
 def _fingerprints(settings: Settings, inputs: Mapping[str, Any]) -> dict[str, str]:
@@ -211,15 +165,15 @@ def _input_entry(given: DataInput) -> dict[str, str]:
     return {key: str(Path(value).resolve()) for key, value in paths.items() if value is not None}
 
 
-def _input_checksums(run: Run) -> dict[str, dict[str, Any]]:
+def _input_checksums(run: Run, store: RunStore) -> dict[str, dict[str, Any]]:
     """Checksums of the input files in a fixed order; those of untouched files are taken from the manifest."""
-    known: dict[str, dict[str, Any]] = run.store.manifest.get("input_files", {})
+    known: dict[str, dict[str, Any]] = store.manifest.get("input_files", {})
     if run.given is None:
         return known
     try:
         files = find_files(run.given, run.settings.data).paths()
     except InputError:
-        if "load" not in run.store.stages:
+        if "load" not in store.stages:
             raise
         # The run folder has moved to a machine without the input: what it holds is still what it was made from.
         _log.info("the input files are not here; the run folder is taken as it is")
@@ -238,31 +192,40 @@ def _input_checksums(run: Run) -> dict[str, dict[str, Any]]:
     return checksums
 
 
-def _refuse_other_run(run: Run, prints: Mapping[str, str], inputs: Mapping[str, Any], first_replaced: int) -> None:
+def _refuse_other_run(
+    run: Run, store: RunStore, prints: Mapping[str, str], inputs: Mapping[str, Any], first_replaced: int
+) -> None:
     """Refuse to replace what was computed from other input or settings, unless it was asked for."""
     for stage in STAGES[:first_replaced]:
-        record = run.store.stages.get(stage.name)
+        record = store.stages.get(stage.name)
         if record is None or record.fingerprint == prints[stage.name]:
             continue
         raise InputError(
             "the output folder holds another run",
-            where=str(run.store.folder),
-            found=_difference(run, stage, record.settings, inputs),
+            where=str(store.folder),
+            found=_difference(run, store, stage, record.settings, inputs),
             fix=f"name another folder, or replace it from there on with --force {stage.name}",
         )
 
 
-def _difference(run: Run, stage: Stage, recorded: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
-    changed = [
-        f"{section}.{key} was {recorded[section].get(key)!r}, is {value!r}"
-        for section, values in _settings_of(stage, run.settings).items()
-        for key, value in values.items()
-        if recorded.get(section, {}).get(key) != value
-    ]
-    known = run.store.manifest.get("input_files", {})
+def _difference(run: Run, store: RunStore, stage: Stage, recorded: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
+    before, now = _flat(recorded), _flat(_settings_of(stage, run.settings))
+    changed = [f"{key} was {before.get(key)!r}, is {value!r}" for key, value in now.items() if before.get(key) != value]
+    known = store.manifest.get("input_files", {})
     changed += [
         f"{path} is not the file it was made from"
         for path, entry in inputs.items()
         if known.get(path, {}).get("sha256") != entry["sha256"]
     ]
     return "; ".join(changed) or f"stage {stage.name} of another version of the program"
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for section, content in settings.items():
+        flat |= (
+            {f"{section}.{key}": value for key, value in content.items()}
+            if isinstance(content, dict)
+            else {section: content}
+        )
+    return flat

@@ -32,7 +32,7 @@ def test_version_and_help() -> None:
     assert "inspect" in largegnn("--help").stdout
 
 
-def test_generate_inspect_prepare(tmp_path: Path) -> None:
+def test_generate_inspect_divide(tmp_path: Path) -> None:
     world = ["--set", "source_triples=9000", "--seed", "3"]
     made = json.loads(
         largegnn("generate", tmp_path / "pair", *world, "--format", "nt", "--compress", "zst", "--json").stdout
@@ -46,20 +46,21 @@ def test_generate_inspect_prepare(tmp_path: Path) -> None:
     files = [tmp_path / "pair" / f"{name}.nt.zst" for name in ("source", "target", "train_links")]
     two_files = largegnn("inspect", files[0], files[1], "--seeds", files[2], "--valid-share", "0.5", "--json")
     assert json.loads(two_files.stdout)["seeds"]["train_links"] == 240
-    first = largegnn("prepare", tmp_path / "pair", "--out", tmp_path / "run")
+    first = largegnn("divide", tmp_path / "pair", "--out", tmp_path / "run", "--to", "merge")
     assert "merge" in first.stdout
-    again = largegnn("prepare", "--resume", "--out", tmp_path / "run", "--json")
+    again = largegnn("divide", "--resume", "--out", tmp_path / "run", "--to", "merge", "--json")
     assert "load: reused" in again.stderr
-    assert json.loads(again.stdout)["stages"]["load"]["facts"]["layout"] == "pair"
-    assert largegnn("--quiet", "prepare", "--resume", "--out", tmp_path / "run", "--json").stderr == ""
+    assert set(json.loads(again.stdout)["seconds"]) == {"load", "merge"}
+    quiet = largegnn("--quiet", "divide", "--resume", "--out", tmp_path / "run", "--to", "merge", "--json")
+    assert quiet.stderr == ""
 
 
 def test_config_prints_a_settings_file(tmp_path: Path) -> None:
-    text = largegnn("config", "--preset", "paper", "--set", "data.fold=3").stdout
+    text = largegnn("config", "--preset", "1m", "--set", "data.fold=3").stdout
     assert tomllib.loads(text)["data"]["fold"] == 3
     (tmp_path / "s.toml").write_text(text)
     described = json.loads(largegnn("config", "--config", tmp_path / "s.toml", "--json").stdout)
-    assert described["values"]["protocol"]["seeds_from"] == "train+valid"
+    assert described["values"]["division"]["parts"] == 40
     assert all(entry["help"] for entry in described["settings"])
 
 
@@ -69,11 +70,11 @@ def test_config_prints_a_settings_file(tmp_path: Path) -> None:
         (["inspect", "nowhere"], "there is no such folder"),
         (["inspect", "a", "b"], "no seeds were given"),
         (["inspect", "a", "b", "--seeds", "c"], "the file does not exist"),
-        (["prepare"], "no input was given"),
-        (["prepare", "--resume", "--out", "nowhere"], "no run to resume"),
-        (["prepare", "x", "--resume"], "--resume takes input and settings from the run folder"),
-        (["prepare", "x", "--set", "data.folds=2"], "no setting is called data.folds"),
-        (["prepare", "x", "--preset", "y"], "no preset is called 'y'"),
+        (["divide"], "no input was given"),
+        (["divide", "--resume", "--out", "nowhere"], "no run to resume"),
+        (["divide", "x", "--resume"], "--resume takes input and settings from the run folder"),
+        (["divide", "x", "--set", "data.folds=2"], "no setting is called data.folds"),
+        (["divide", "x", "--preset", "y"], "no preset is called 'y'"),
         (["generate", "x", "--format", "xml"], "no format is called 'xml'"),
         (["generate", "x", "--compress", "rar"], "no compression is called 'rar'"),
         (["generate", "x", "--preset", "y"], "no preset is called 'y'"),

@@ -12,10 +12,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from largegnn.artifacts import AlignmentTask, IntArray
-from largegnn.config import WORLD_PRESETS, WorldSettings, resolve
+from largegnn.config import WORLD_PRESETS, WorldSettings
 from largegnn.data.synthetic import GeneratedPair, WorldReport, generate_pair
 from largegnn.data.synthetic_world import PairSampler, absent, distinct, draw_world
 from largegnn.errors import InputError
+from largegnn.resolving import resolve
 
 EQUAL: dict[str, Any] = {
     "source_entities": 400,

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 from largegnn.cli.configure import config_command
+from largegnn.cli.divide import divide_command
 from largegnn.cli.generate import generate_command
 from largegnn.cli.inspection import inspect_command
-from largegnn.cli.prepare import prepare_command
 from largegnn.errors import LargeGNNError
 from largegnn.version import __version__
 
@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("prepare")(prepare_command)
+app.command("divide")(divide_command)
 app.command("inspect")(inspect_command)
 app.command("generate")(generate_command)
 app.command("config")(config_command)

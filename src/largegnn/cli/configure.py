@@ -9,7 +9,8 @@ from typing import Any
 import typer
 
 from largegnn.cli import options
-from largegnn.config import PRESETS, WORLD_PRESETS, Settings, WorldSettings, describe, toml_value
+from largegnn.config import PRESETS, WORLD_PRESETS, Settings, WorldSettings
+from largegnn.resolving import describe, toml_value
 
 __all__ = ["config_command", "settings_file"]
 

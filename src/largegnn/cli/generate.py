@@ -11,12 +11,13 @@ import typer
 
 from largegnn.cli import options
 from largegnn.cli.tables import number, print_table
-from largegnn.config import WORLD_PRESETS, WorldSettings, resolve
+from largegnn.config import WORLD_PRESETS, WorldSettings
 from largegnn.data.compression import SUFFIXES
 from largegnn.data.synthetic import generate_pair
 from largegnn.data.write import WRITERS, write_pair
 from largegnn.errors import InputError
 from largegnn.metering import Meter
+from largegnn.resolving import resolve
 
 __all__ = ["generate_command"]
 

@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
-from largegnn.config import PRESETS, Settings, resolve
+from largegnn.config import PRESETS, Settings
+from largegnn.resolving import resolve
 
 __all__ = [
+    "DeviceOption",
     "FoldOption",
     "FormatOption",
     "JsonOption",
@@ -47,6 +49,7 @@ SkipUnknownOption = Annotated[
 SeedsFromOption = Annotated[
     str | None, typer.Option("--seeds-from", help="train (honest) or train+valid (as the paper)  [protocol.seeds_from]")
 ]
+DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu or cuda  [device]")]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="random seed  [seed]")]
 PresetOption = Annotated[str | None, typer.Option("--preset", help=f"a named set of settings: {', '.join(PRESETS)}")]
 SettingsFileOption = Annotated[Path | None, typer.Option("--config", help="a TOML file of settings")]

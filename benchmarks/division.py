@@ -1,0 +1,145 @@
+"""How well and how fast graphs are divided: three questions, one table each.
+
+    division.py methods FOLDER [--parts 5 --cap 7500 --seeds 5]   every method, mean and spread over random seeds
+    division.py large FOLDER [--parts 40 --cap 100000]            one large graph, step by step
+    division.py growth [--largest 2400000]                        seconds and memory against the size
+
+Every case runs in a process of its own with compiled code loaded beforehand. `--json FILE` keeps the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import statistics
+from pathlib import Path
+from typing import Any
+
+from largegnn import api
+from largegnn.artifacts import AlignmentTask
+from largegnn.config import METHODS, PRESETS, Settings, WorldSettings
+from largegnn.division import warm_up
+from largegnn.resolving import resolve
+
+Figures = dict[str, Any]
+SHARES = ("triples_kept", "train_kept", "valid_kept", "test_kept")
+
+
+def divide(task: AlignmentTask, method: str, parts: int, cap: int | None, seed: int, landmarks: bool) -> Figures:
+    """One division of a task, as plain figures; seeds are train + valid, as in the paper."""
+    values = {**METHODS[method], "seed": seed, "protocol": {"seeds_from": "train+valid"}}
+    values["division"] = {**METHODS[method]["division"], "parts": parts}
+    values["landmarks"] = {"enabled": landmarks} | ({"cap": cap} if cap is not None and landmarks else {})
+    division = api.divide(task, resolve(Settings, PRESETS, values=values))
+    quality = division.quality
+    return {
+        "seconds": division.seconds,
+        "total_seconds": sum(division.seconds.values()),
+        "peak_memory_mb": division.peak_memory_mb,
+        "mean_size": statistics.mean(quality.sizes),
+        "max_size": max(quality.sizes),
+        **{share: getattr(quality, share) for share in SHARES},
+    }
+
+
+def compare_methods(folder: str, parts: int, cap: int, seeds: int) -> list[Figures]:
+    """Every method with landmarks and without, over several random seeds."""
+    warm_up()
+    task = api.load(folder).task
+    rows = []
+    for method, landmarks in (("metis", False), ("csg", True), ("cps", False), ("cps", True), ("sbp", False)):
+        # CPS and SBP have no cap of their own; with landmarks CPS gets the same one as CSG.
+        runs = [divide(task, method, parts, cap, seed, landmarks) for seed in range(seeds)]
+        name = f"{method} + landmarks" if landmarks and method != "csg" else method
+        row: Figures = {"set": Path(folder).name, "method": name, "parts": parts, "cap": cap if landmarks else None}
+        for key in (*SHARES, "mean_size", "max_size", "total_seconds"):
+            values = [run[key] for run in runs]
+            row[key] = {"mean": statistics.mean(values), "sd": statistics.pstdev(values), "max": max(values)}
+        rows.append(row)
+        print(
+            f"{row['set']:<16} {name:<16} "
+            + "  ".join(f"{key[:-5]} {row[key]['mean']:.4f} ± {row[key]['sd']:.4f}" for key in SHARES)
+            + f"  mean size {row['mean_size']['mean']:,.0f}, largest {row['max_size']['max']:,}"
+            f"  {row['total_seconds']['mean']:.2f} s",
+            flush=True,
+        )
+    return rows
+
+
+def measure_large(folder: str, parts: int, cap: int) -> list[Figures]:
+    """One division of a large graph, step by step."""
+    warm_up()
+    task = api.load(folder).task
+    figures: Figures = {"set": Path(folder).name, "parts": parts, "cap": cap} | divide(task, "csg", parts, cap, 0, True)
+    steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in figures["seconds"].items())
+    print(f"{figures['set']}: {steps}; in all {figures['total_seconds']:.1f} s, {figures['peak_memory_mb']:,.0f} MB")
+    print("  " + ", ".join(f"{share} {figures[share]:.4f}" for share in SHARES) + f", largest {figures['max_size']:,}")
+    return [figures]
+
+
+def measure_size(num_entities: int) -> Figures:
+    """Division of a generated pair with about this many entities on both sides together."""
+    warm_up()
+    side = num_entities // 2
+    world = WorldSettings(
+        source_entities=side,
+        target_entities=side,
+        links=int(0.4 * side),
+        source_triples=6 * side,
+        target_triples=4 * side,
+        source_relations=200,
+        target_relations=150,
+        missing=0.5,
+        degree_exponent=2.0,
+        community_size=200,
+        inside=0.94,
+    )
+    task = api.generate(world).task
+    figures = divide(task, "csg", max(2, num_entities // 60_000), None, 0, True)
+    return {"entities": num_entities, "triples": len(task.triples)} | figures
+
+
+def measure_growth(largest: int) -> list[Figures]:
+    """Seconds and memory from ten thousand entities up, four times as many at each step."""
+    sizes = [size for size in (10_000, 40_000, 160_000, 640_000, 2_400_000) if size <= largest]
+    rows = []
+    for size in sizes:
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            rows.append(pool.apply(measure_size, (size,)))
+        row = rows[-1]
+        steps = ", ".join(f"{step} {seconds:.2f}" for step, seconds in row["seconds"].items())
+        print(
+            f"{size:>10,} entities {row['triples']:>12,} triples {row['total_seconds']:>8.2f} s "
+            f"({1e6 * row['total_seconds'] / row['triples']:.2f} µs a triple) "
+            f"{row['peak_memory_mb']:>8,.0f} MB  {steps}",
+            flush=True,
+        )
+    return rows
+
+
+def main() -> None:
+    """Answer the question asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("question", choices=("methods", "large", "growth"))
+    parser.add_argument("folder", nargs="?")
+    parser.add_argument("--parts", type=int)
+    parser.add_argument("--cap", type=int)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--largest", type=int, default=2_400_000)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    if arguments.question == "growth":
+        rows = measure_growth(arguments.largest)
+    elif arguments.folder is None:
+        parser.error(f"{arguments.question} needs a data set folder")
+    elif arguments.question == "methods":
+        rows = compare_methods(arguments.folder, arguments.parts or 5, arguments.cap or 7_500, arguments.seeds)
+    else:
+        rows = measure_large(arguments.folder, arguments.parts or 40, arguments.cap or 100_000)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

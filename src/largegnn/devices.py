@@ -1,0 +1,63 @@
+"""Where to compute, and how much memory there is to plan with."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from largegnn.errors import InputError
+
+__all__ = ["MemoryBudget", "memory_budget"]
+
+# What may be planned with: a GPU is ours alone, the machine's memory is shared with everything else on it.
+_GPU_SHARE, _MACHINE_SHARE = 0.8, 0.5
+_GPU_NODES = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
+_MB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class MemoryBudget:
+    """Memory to plan with, and whose it is; None where it cannot be told."""
+
+    mb: float | None
+    owner: str
+
+
+def memory_budget(device: str = "auto") -> MemoryBudget:
+    """The memory a run may use on a device; it follows from the machine, not from what happens to be free."""
+    gpu_mb = None if device == "cpu" else _gpu_memory_mb()
+    if gpu_mb is not None:
+        return MemoryBudget(_GPU_SHARE * gpu_mb, f"{_GPU_SHARE:.0%} of the GPU's {gpu_mb:,.0f} MB")
+    if device == "cuda":
+        raise InputError(
+            "there is no GPU that can be used",
+            expected="a CUDA device and a PyTorch built for it",
+            fix="leave --device out, or name cpu",
+        )
+    machine_mb = _machine_memory_mb()
+    if machine_mb is None:
+        return MemoryBudget(None, "memory unknown")
+    return MemoryBudget(_MACHINE_SHARE * machine_mb, f"{_MACHINE_SHARE:.0%} of the machine's {machine_mb:,.0f} MB")
+
+
+def _gpu_memory_mb() -> float | None:
+    # PyTorch takes seconds to import: look for the driver first where that is cheap.
+    if sys.platform == "linux" and not any(Path(node).exists() for node in _GPU_NODES):
+        return None
+    if importlib.util.find_spec("torch") is None:
+        return None
+    import torch
+
+    if not torch.cuda.is_available():
+        return None
+    return float(torch.cuda.get_device_properties(0).total_memory / _MB)
+
+
+def _machine_memory_mb() -> float | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _MB
+    except (AttributeError, OSError, ValueError):  # Windows
+        return None

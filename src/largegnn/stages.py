@@ -1,0 +1,170 @@
+"""The stages in the order data flows: what each needs, which settings it reads, what it makes and how.
+
+A stage is a function of a `Run`, which hands it settings and the artifacts of earlier stages, and returns its own
+artifacts with a few facts for the manifest. Only this file knows the order; no stage imports another.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from largegnn.artifacts import AlignmentTask, MergedGraph, Partition, SubgraphSet, TaskNames
+from largegnn.config import Settings
+from largegnn.data.inputs import DataInput
+from largegnn.data.load import load_pair
+from largegnn.data.merge import count_merge, merge
+from largegnn.devices import memory_budget
+from largegnn.division import PARTITIONERS, add_landmarks, build_subgraphs, check_cap, measure_quality
+from largegnn.errors import InputError
+from largegnn.sizing import DivisionPlan, plan_division
+from largegnn.store import RunStore
+
+__all__ = ["STAGES", "STAGE_NAMES", "Run", "Stage", "StageOutcome", "derived_seed", "plan_for"]
+
+_log = logging.getLogger(__name__)
+_Artifact = TypeVar("_Artifact")
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """One step: what it reads, what it makes, and how."""
+
+    name: str
+    version: int
+    needs: tuple[str, ...]
+    sections: tuple[str, ...]
+    makes: dict[str, type]
+    run: Callable[[Run], tuple[dict[str, Any], dict[str, Any]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class StageOutcome:
+    """What a finished stage cost and found out."""
+
+    seconds: float
+    peak_memory_mb: float
+    facts: dict[str, Any]
+
+
+class Run:
+    """Settings, input, and what the stages done so far made and found; in a run folder, or in memory alone."""
+
+    def __init__(self, settings: Settings, given: DataInput | None = None, store: RunStore | None = None) -> None:
+        self.settings, self.given, self.store = settings, given, store
+        self._made: dict[str, Any] = {}
+        self._outcomes: dict[str, StageOutcome] = {}
+
+    def artifact(self, key: str, kind: type[_Artifact]) -> _Artifact:
+        """An artifact by name, from this process if it was made here, else mapped from the folder."""
+        if key not in self._made:
+            stage = next(stage for stage in STAGES if key in stage.makes)
+            if self.store is None or stage.name not in self.store.stages:
+                where = None if self.store is None else str(self.store.folder)
+                raise InputError(f"the run has no stage {stage.name}", where=where, fix="run that stage first")
+            self._made[key] = self.store.load(stage.name, key, kind)
+        return cast(_Artifact, self._made[key])
+
+    def outcome(self, stage: str) -> StageOutcome:
+        """What a finished stage cost and found out."""
+        if stage not in self._outcomes and self.store is not None:
+            record = self.store.stages[stage]
+            self._outcomes[stage] = StageOutcome(record.seconds, record.peak_memory_mb, record.facts)
+        return self._outcomes[stage]
+
+    def finished(self) -> list[str]:
+        """The stages that are done, in order."""
+        stored = {} if self.store is None else self.store.stages
+        return [name for name in STAGE_NAMES if name in self._outcomes or name in stored]
+
+    def keep(self, artifacts: Mapping[str, Any], stage: str | None = None, outcome: StageOutcome | None = None) -> None:
+        """Hold what was just made."""
+        self._made |= artifacts
+        if stage is not None and outcome is not None:
+            self._outcomes[stage] = outcome
+
+
+def _run_load(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    if run.given is None:
+        raise InputError("the run has no stage load, and no input to make it from", fix="give the input again")
+    loaded = load_pair(run.given, run.settings.data)
+    return {"task": loaded.task, "names": loaded.names}, dataclasses.asdict(loaded.summary)
+
+
+def _run_merge(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    graph = merge(run.artifact("task", AlignmentTask), run.settings.protocol.seeds_from)
+    counts = count_merge(graph)
+    facts = {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, **dataclasses.asdict(counts)}
+    return {"merged": graph}, facts
+
+
+def _run_partition(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    settings, task = run.settings, run.artifact("task", AlignmentTask)
+    plan = plan_for(task, settings)
+    _log.info("partition: %d parts, cap %s: %s", plan.num_parts, f"{plan.cap:,}", plan.reason)
+    partition = PARTITIONERS[settings.division.partitioner](
+        task,
+        run.artifact("merged", MergedGraph),
+        settings.protocol.seeds_from,
+        plan.num_parts,
+        derived_seed(settings.seed, "partition"),
+    )
+    if settings.landmarks.enabled:
+        check_cap(partition, plan.cap)
+    return {"parts": partition}, dataclasses.asdict(plan)
+
+
+def _run_landmarks(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    settings, parts = run.settings, run.artifact("parts", Partition)
+    if not settings.landmarks.enabled:
+        return {"cover": parts}, {"num_landmarks": 0}
+    cover = add_landmarks(
+        run.artifact("merged", MergedGraph),
+        parts,
+        run.artifact("task", AlignmentTask).seeds(settings.protocol.seeds_from),
+        run.outcome("partition").facts["cap"],
+        eta=settings.landmarks.eta,
+        decay=settings.landmarks.decay,
+        hops=settings.landmarks.hops,
+    )
+    return {"cover": cover}, {"num_landmarks": len(cover.entities) - len(parts.entities)}
+
+
+def _run_subgraphs(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    task, cover = run.artifact("task", AlignmentTask), run.artifact("cover", Partition)
+    subgraphs = build_subgraphs(task, task.seeds(run.settings.protocol.seeds_from), cover)
+    # Measured here and not on demand, so that a finished division always says how good it is.
+    quality = measure_quality(task, run.artifact("merged", MergedGraph), cover, run.artifact("parts", Partition))
+    if quality.num_uncovered:
+        _log.warning("subgraphs: %s entities are in no subgraph", f"{quality.num_uncovered:,}")
+    return {"subgraphs": subgraphs}, dataclasses.asdict(quality)
+
+
+def plan_for(task: AlignmentTask, settings: Settings) -> DivisionPlan:
+    """How many parts and how large, from the settings and, where they say auto, from the task and the device."""
+    parts, cap = settings.division.parts, settings.landmarks.cap if settings.landmarks.enabled else "auto"
+    if parts != "auto" or cap != "auto":
+        known_parts, known_cap = (None if isinstance(value, str) else value for value in (parts, cap))
+        return plan_division(task.num_entities, len(task.triples), known_parts, known_cap)
+    budget = memory_budget(settings.device)
+    return plan_division(task.num_entities, len(task.triples), None, None, budget.mb, budget.owner)
+
+
+def derived_seed(seed: int, stage: str) -> int:
+    """A seed of a stage's own, the same wherever the run's seed is the same."""
+    return int(np.random.SeedSequence([seed, *stage.encode()]).generate_state(1)[0])
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("load", 1, (), ("data",), {"task": AlignmentTask, "names": TaskNames}, _run_load),
+    Stage("merge", 1, ("load",), ("protocol",), {"merged": MergedGraph}, _run_merge),
+    # The cap is part of the plan, so the division is made anew when it changes.
+    Stage("partition", 1, ("load", "merge"), ("seed", "division", "landmarks"), {"parts": Partition}, _run_partition),
+    Stage("landmarks", 1, ("merge", "partition"), ("landmarks",), {"cover": Partition}, _run_landmarks),
+    Stage("subgraphs", 1, ("load", "landmarks"), ("protocol",), {"subgraphs": SubgraphSet}, _run_subgraphs),
+)
+STAGE_NAMES = tuple(stage.name for stage in STAGES)

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from largegnn import api
+from largegnn.config import PRESETS, Settings
+from largegnn.resolving import resolve
+from tests.cli.test_cli import largegnn
+
+KEYS = {
+    "seconds",
+    "peak_memory_mb",
+    "parts",
+    "mean_size",
+    "max_size",
+    "triples_kept",
+    "train_kept",
+    "valid_kept",
+    "test_kept",
+}
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("divide") / "pair"
+    api.generate("small", folder=folder)
+    return folder
+
+
+def test_one_division_in_memory_and_in_a_folder_are_the_same(pair: Path, tmp_path: Path) -> None:
+    call: list[str | Path] = ["divide", pair, "--parts", "4", "--cap", "1900", "--seeds-from", "train+valid", "--json"]
+    memory = json.loads(largegnn(*call).stdout)
+    assert memory.keys() >= KEYS
+    assert set(memory["seconds"]) == {"merge", "partition", "landmarks", "subgraphs"}
+    assert (memory["method"], memory["parts"], memory["train_kept"], memory["valid_kept"]) == ("csg", 4, 1.0, 1.0)
+    assert memory["max_size"] <= 1900
+    folder = json.loads(largegnn(*call, "--out", tmp_path / "run").stdout)
+    same = KEYS - {"seconds", "peak_memory_mb"} | {"sizes", "source_sizes", "num_landmarks", "edge_cut"}
+    assert {key: folder[key] for key in same} == {key: memory[key] for key in same}
+    again = largegnn("divide", "--resume", "--out", tmp_path / "run", "--json")
+    assert "subgraphs: reused" in again.stderr
+    assert json.loads(again.stdout)["sizes"] == memory["sizes"]
+
+
+def test_methods_side_by_side(pair: Path) -> None:
+    rows = json.loads(largegnn("divide", pair, "--method", "csg,metis,cps,sbp", "--parts", "2,3", "--json").stdout)
+    assert [(row["method"], row["parts"]) for row in rows] == [
+        (method, parts) for method in ("csg", "metis", "cps", "sbp") for parts in (2, 3)
+    ]
+    kept = {(row["method"], row["parts"]): row["test_kept"] for row in rows}
+    assert kept["csg", 3] > kept["metis", 3]
+    assert all(row["landmarks"] == 0 for row in rows if row["method"] != "csg")
+    table = largegnn("divide", pair, "--method", "csg,cps", "--landmarks", "--parts", "3").stdout
+    assert "cps+landmarks" in table
+
+
+def test_auto_says_what_it_chose_and_why(pair: Path) -> None:
+    ended = largegnn("divide", pair, "--json", COLUMNS="300")
+    chosen = json.loads(ended.stdout)
+    assert f"partition: {chosen['parts']} parts, cap {chosen['cap']:,}: size law for 6,000 entities" in ended.stderr
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "html"])
+def test_pictures(pair: Path, tmp_path: Path, suffix: str) -> None:
+    picture = tmp_path / f"picture.{suffix}"
+    largegnn("divide", pair, "--method", "csg,cps", "--parts", "2,3,4", "--plot", picture)
+    data = picture.read_bytes()
+    start = {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!DOCTYPE html>"}[suffix]
+    assert data.lstrip().startswith(start)
+    if suffix == "svg":
+        for word in ("landmarks", "test links", "number of subgraphs", "csg", "cps"):
+            assert word in data.decode()
+    if suffix == "html":
+        assert not re.search(rb"<(script|link)[^>]+(src|href)=", data), "everything is inlined"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--parts", "0"], "division.parts has an impossible value"),
+        (["--parts", "many"], "division.parts has an impossible value"),
+        (["--parts", "7000"], "more parts than entities"),
+        (["--cap", "100", "--parts", "2"], "cannot hold 6,000"),
+        (["--method", "kmeans"], "no method is called 'kmeans'"),
+        (["--method", "csg,cps", "--out", "x"], "--out keeps one division"),
+        (["--plot", "x.gif"], "picture's format is not known"),
+        (["--plot", "nowhere/x.svg"], "no folder for the picture"),
+        (["--resume", "--out", "x"], "--resume takes input and settings from the run folder"),
+        (["--device", "cuda"], "no GPU"),
+        (["--to", "nowhere", "--out", "x"], "no stage is called 'nowhere'"),
+    ],
+)
+def test_impossible_calls(
+    pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert message in largegnn("divide", pair, *options, expect=2).stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_bars_on_real_data(real_data: Callable[[str], Path]) -> None:
+    """Mean of five random seeds on EN_FR_15K_V1, fold 1, seeds train + valid, n = 5, cap 7,500."""
+    task = api.load(real_data("EN_FR_15K_V1")).task
+    kept: dict[str, list[float]] = {"csg": [], "metis": []}
+    for seed in range(5):
+        for method, enabled in (("csg", True), ("metis", False)):
+            values = {"seed": seed, "protocol": {"seeds_from": "train+valid"}, "landmarks": {"enabled": enabled}}
+            quality = api.divide(task, resolve(Settings, PRESETS, "15k", values=values)).quality
+            assert quality.train_kept == quality.valid_kept == 1.0
+            assert quality.num_uncovered == 0
+            assert max(quality.sizes) <= 7_500
+            kept[method].append(quality.test_kept or 0.0)
+    assert sum(kept["csg"]) / 5 >= 0.945
+    assert sum(kept["metis"]) / 5 >= 0.915
