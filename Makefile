@@ -20,6 +20,7 @@ demo: $(READY)
 	$(BIN)/largegnn generate demo/pair --preset small --format nt --compress gz
 	$(BIN)/largegnn inspect demo/pair
 	$(BIN)/largegnn divide demo/pair --out demo/run --plot demo/division.svg
+	$(BIN)/largegnn train --resume --out demo/run
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -3,12 +3,13 @@
 LargeGNNError
 ├── InputError      the user can fix it: a file, a setting, a flag           exit code 2
 ├── StorageError    the machine refused: disk full, folder not writable      exit code 3
+├── TrainingError   the training went astray: a loss that is no number       exit code 4
 └── ArtifactError   the program is wrong: a value in an impossible state     a bug, exit code 1
 """
 
 from __future__ import annotations
 
-__all__ = ["ArtifactError", "InputError", "LargeGNNError", "StorageError"]
+__all__ = ["ArtifactError", "InputError", "LargeGNNError", "StorageError", "TrainingError"]
 
 
 class LargeGNNError(Exception):
@@ -45,6 +46,12 @@ class StorageError(LargeGNNError):
     """The run folder could not be written or locked; what was finished before is intact."""
 
     exit_code = 3
+
+
+class TrainingError(LargeGNNError):
+    """Training cannot go on; the last good state is kept."""
+
+    exit_code = 4
 
 
 class ArtifactError(LargeGNNError, ValueError):

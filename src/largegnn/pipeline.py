@@ -11,6 +11,7 @@ import dataclasses
 import datetime
 import logging
 import platform
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,8 @@ def run_pipeline(
         prints = _fingerprints(settings, inputs)
         _refuse_other_run(run, store, prints, inputs, first_replaced=forced)
         store.forget([stage.name for stage in STAGES[forced:]])
+        for stage in STAGES[forced:]:
+            _remove_work(store, stage.name)
         store.update_manifest(
             made_by=__version__,
             input=_input_entry(given) if given is not None else store.manifest.get("input"),
@@ -113,6 +116,9 @@ def _compute(run: Run, store: RunStore, stage: Stage, number: int, stage_print: 
     """Run one stage and save it; what depended on its old state is forgotten first."""
     store.forget([later.name for later in STAGES[number - 1 :]])
     _log.info("%s: started", stage.name)
+    # Named after the fingerprint: what another stage or other settings left is never taken up.
+    run.work_folder = store.folder / f"work-{stage.name}-{stage_print[:12]}"
+    _remove_work(store, stage.name, keep=run.work_folder)
     artifacts = _perform(run, stage)
     outcome = run.outcome(stage.name)
     record = {
@@ -122,7 +128,15 @@ def _compute(run: Run, store: RunStore, stage: Stage, number: int, stage_print: 
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
     store.save_stage(stage.name, number, artifacts, record)
+    _remove_work(store, stage.name)
     _log.info("%s: done in %.2f s, peak memory %.0f MB", stage.name, outcome.seconds, outcome.peak_memory_mb)
+
+
+def _remove_work(store: RunStore, stage: str, keep: Path | None = None) -> None:
+    """Remove the work folders of a stage, but for the one to go on with."""
+    for folder in store.folder.glob(f"work-{stage}-*"):
+        if folder != keep:
+            shutil.rmtree(folder)
 
 
 def _position(name: str | None, default: int) -> int:

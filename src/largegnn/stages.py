@@ -9,11 +9,20 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from largegnn.artifacts import AlignmentTask, MergedGraph, Partition, SubgraphSet, TaskNames
+from largegnn.artifacts import (
+    AlignmentTask,
+    EntityEmbeddings,
+    MergedGraph,
+    Partition,
+    SubgraphSet,
+    TaskNames,
+    TrainedModel,
+)
 from largegnn.config import Settings
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import load_pair
@@ -21,6 +30,7 @@ from largegnn.data.merge import count_merge, merge
 from largegnn.devices import memory_budget
 from largegnn.division import PARTITIONERS, add_landmarks, build_subgraphs, check_cap, measure_quality
 from largegnn.errors import InputError
+from largegnn.fresh_divisions import FreshDivisions, divide_once
 from largegnn.sizing import DivisionPlan, plan_division
 from largegnn.store import RunStore
 
@@ -56,6 +66,7 @@ class Run:
 
     def __init__(self, settings: Settings, given: DataInput | None = None, store: RunStore | None = None) -> None:
         self.settings, self.given, self.store = settings, given, store
+        self.work_folder: Path | None = None  # where the stage at work keeps what it needs to go on after a kill
         self._made: dict[str, Any] = {}
         self._outcomes: dict[str, StageOutcome] = {}
 
@@ -144,6 +155,44 @@ def _run_subgraphs(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"subgraphs": subgraphs}, dataclasses.asdict(quality)
 
 
+def _run_train(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    # Imported here: PyTorch takes seconds, and the stages before this one do without it.
+    from largegnn.training import history_facts, train
+
+    settings, task = run.settings, run.artifact("task", AlignmentTask)
+    seed = derived_seed(settings.seed, "train")
+    if run.store is None or run.work_folder is None:
+        facts, graph = run.outcome("partition").facts, run.artifact("merged", MergedGraph)
+
+        def subgraphs_of_round(number: int) -> SubgraphSet:
+            if number == 0:
+                return run.artifact("subgraphs", SubgraphSet)
+            return divide_once(task, graph, settings, facts["num_parts"], facts["cap"], seed + number)
+
+        model, history = train(task, settings, subgraphs_of_round, seed)
+        return {"model": model}, history_facts(history)
+    every = settings.train.refresh_every
+    num_rounds = -(-settings.train.epochs // every) if every else 1
+    with FreshDivisions(run.store, run.work_folder, settings, seed, num_rounds) as divisions:
+        model, history = train(task, settings, divisions, seed, run.work_folder)
+    return {"model": model}, history_facts(history)
+
+
+def _run_integrate(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    from largegnn.training import integrate
+
+    embeddings = integrate(
+        run.artifact("task", AlignmentTask),
+        run.artifact("model", TrainedModel),
+        run.artifact("subgraphs", SubgraphSet),
+        run.settings,
+    )
+    num_uncovered = int((~embeddings.covered).sum())
+    if num_uncovered:
+        _log.warning("integrate: %s entities are not covered", f"{num_uncovered:,}")
+    return {"embeddings": embeddings}, {"num_uncovered": num_uncovered, "dim": embeddings.vectors.shape[1]}
+
+
 def plan_for(task: AlignmentTask, settings: Settings) -> DivisionPlan:
     """How many parts and how large, from the settings and, where they say auto, from the task and the device."""
     parts, cap = settings.division.parts, settings.landmarks.cap if settings.landmarks.enabled else "auto"
@@ -166,5 +215,9 @@ STAGES: tuple[Stage, ...] = (
     Stage("partition", 1, ("load", "merge"), ("seed", "division", "landmarks"), {"parts": Partition}, _run_partition),
     Stage("landmarks", 1, ("merge", "partition"), ("landmarks",), {"cover": Partition}, _run_landmarks),
     Stage("subgraphs", 1, ("load", "landmarks"), ("protocol",), {"subgraphs": SubgraphSet}, _run_subgraphs),
+    Stage("train", 1, ("load", "merge", "subgraphs"), ("seed", "train"), {"model": TrainedModel}, _run_train),
+    Stage(
+        "integrate", 1, ("load", "subgraphs", "train"), ("integrate",), {"embeddings": EntityEmbeddings}, _run_integrate
+    ),
 )
 STAGE_NAMES = tuple(stage.name for stage in STAGES)

@@ -85,6 +85,16 @@ class RunStore:
         arrays = _load_arrays(self.folder / record.files[key]["file"])
         return typing.cast(_Artifact, _unpack(kind, arrays, record.scalars[key]))
 
+    def save_scratch(self, file: str, artifact: Any) -> None:
+        """Write an artifact that can be made again at any time and is in no manifest."""
+        (self.folder / file).parent.mkdir(parents=True, exist_ok=True)
+        self._write(file, lambda path: _save_arrays(path, _pack(artifact)[0]))
+
+    def load_scratch(self, file: str, kind: type[_Artifact]) -> _Artifact | None:
+        """Map what `save_scratch` wrote, if it is there; the rename says that it is whole."""
+        path = self.folder / file
+        return typing.cast(_Artifact, _unpack(kind, _load_arrays(path), {})) if path.is_file() else None
+
     def is_intact(self, stage: str, key: str | None = None) -> bool:
         """Whether the files of a stage are there and are the ones that were written."""
         record = self.stages.get(stage)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 
 import typer
@@ -13,6 +14,7 @@ from largegnn.cli.configure import config_command
 from largegnn.cli.divide import divide_command
 from largegnn.cli.generate import generate_command
 from largegnn.cli.inspection import inspect_command
+from largegnn.cli.train import train_command
 from largegnn.errors import LargeGNNError
 from largegnn.version import __version__
 
@@ -26,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("divide")(divide_command)
+app.command("train")(train_command)
 app.command("inspect")(inspect_command)
 app.command("generate")(generate_command)
 app.command("config")(config_command)
@@ -52,7 +55,9 @@ def _options(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; exit with 2 for bad input, 3 if the machine refuses, 130 if interrupted."""
+    """Run a command; exit with 2 for bad input, 3 if the machine refuses, 4 if training fails, 130 if interrupted."""
+    # Threads that spin while they wait make training several times slower as soon as anything else runs on the machine.
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
         app(args=arguments, prog_name="largegnn")
     except LargeGNNError as error:

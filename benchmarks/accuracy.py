@@ -1,0 +1,101 @@
+"""How well training aligns: `accuracy.py FOLDER ... [--settings best,plain] [--seeds 3] [--device cpu]`.
+
+Paper protocol: seeds = train + valid, fixed number of epochs, test sources against all test targets, ties against us,
+structure only, no rounds. Every setting runs with several random seeds (of METIS too); mean and standard deviation are
+printed as H@1 by cosine and by CSLS (k = 10), source to target. `--json FILE` keeps every run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from largegnn import api
+from largegnn.artifacts import AlignmentTask, EntityEmbeddings
+from largegnn.config import PRESETS, Settings
+from largegnn.pipeline import run_in_memory
+from largegnn.reporting.metrics import rank_links, summarise
+from largegnn.resolving import resolve
+
+PLAIN: dict[str, Any] = {"train": {"dim": 128, "epochs": 30, "refresh_every": 0}, "integrate": {"method": "average"}}
+
+
+def changed(base: dict[str, Any], **sections: dict[str, Any]) -> dict[str, Any]:
+    """A setting with some values changed."""
+    return base | {section: base.get(section, {}) | values for section, values in sections.items()}
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "best": {"train": {"dim": 128, "epochs": 30}},
+    "plain": PLAIN,
+    "plain w/o CLG": changed(PLAIN, landmarks={"enabled": False}),
+    "plain w/o CNS": changed(PLAIN, train={"cross_weight": 0.0}),
+    "plain w/o ER": changed(PLAIN, train={"reconstruction_weight": 0.0}),
+    "plain w/o both": changed(PLAIN, train={"cross_weight": 0.0, "reconstruction_weight": 0.0}),
+    "whole graph": {
+        "division": {"parts": 1},
+        "landmarks": {"enabled": False},
+        "train": {"dim": 128, "epochs": 30, "refresh_every": 0},
+    },
+    "gcn": {"train": {"encoder": "gcn", "dim": 128, "epochs": 30}},
+}
+
+
+def measure(
+    task: AlignmentTask, values: dict[str, Any], seed: int, device: str, parts: int, cap: int
+) -> dict[str, Any]:
+    """One run from the merged graph to H@1 of the test links."""
+    common = {"seed": seed, "device": device, "protocol": {"seeds_from": "train+valid"}}
+    sized = changed({"division": {"parts": parts}, "landmarks": {"cap": cap}}, **values)
+    run = run_in_memory(task, resolve(Settings, PRESETS, values=common | sized), last="integrate")
+    embeddings = run.artifact("embeddings", EntityEmbeddings)
+    sources, targets = (embeddings.vectors[task.test_links[:, side]] for side in (0, 1))
+    covered = [embeddings.covered[task.test_links[:, side]] for side in (0, 1)]
+    result: dict[str, Any] = {"seed": seed, "seconds": {name: run.outcome(name).seconds for name in run.finished()}}
+    result["peak_memory_mb"] = max(run.outcome(name).peak_memory_mb for name in run.finished())
+    for scoring in ("cosine", "csls"):
+        ranks = rank_links(sources, targets, scoring, source_covered=covered[0], target_covered=covered[1])
+        result[scoring] = summarise(ranks)["source_to_target"]
+    return result
+
+
+def main() -> None:
+    """Run every setting with every seed on every folder."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+")
+    parser.add_argument("--settings", default=",".join(SETTINGS))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--parts", type=int, default=5)
+    parser.add_argument("--cap", type=int, default=7_500)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    rows = []
+    for folder in arguments.folders:
+        task = api.load(folder).task
+        for name in arguments.settings.split(","):
+            runs = [
+                measure(task, SETTINGS[name], seed, arguments.device, arguments.parts, arguments.cap)
+                for seed in range(arguments.seeds)
+            ]
+            rows.append({"set": Path(folder).name, "setting": name, "runs": runs})
+            shown = []
+            for scoring in ("cosine", "csls"):
+                hits = [run[scoring]["hits@1"] for run in runs]
+                shown.append(f"{scoring} {statistics.mean(hits):.4f} ± {statistics.pstdev(hits):.4f}")
+            seconds = statistics.mean(run["seconds"]["train"] for run in runs)
+            memory = max(run["peak_memory_mb"] for run in runs)
+            print(
+                f"{rows[-1]['set']:<14} {name:<15} {'  '.join(shown)}  train {seconds:.0f} s, {memory:,.0f} MB",
+                flush=True,
+            )
+            if arguments.json:
+                arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""What every artifact checks of its arrays when it is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from largegnn.errors import ArtifactError
+
+__all__ = ["IntArray", "check_offsets", "check_range", "frozen"]
+
+IntArray = npt.NDArray[Any]
+
+
+def frozen(array: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int | None, ...], name: str) -> IntArray:
+    """A read-only, contiguous view of `array`; refuses another shape (None = any length)."""
+    result = np.ascontiguousarray(array, dtype=dtype).view()
+    if result.size == 0 and len(shape) == 2 and shape[1] is not None:
+        result = result.reshape(0, shape[1])
+    matches = len(shape) == result.ndim and all(
+        want in (None, have) for want, have in zip(shape, result.shape, strict=True)
+    )
+    if not matches:
+        raise ArtifactError(f"{name} has shape {result.shape}, expected {shape}")
+    result.flags.writeable = False
+    return result
+
+
+def check_range(array: IntArray, low: int, high: int, name: str) -> None:
+    """Refuse values outside low <= value < high."""
+    if array.size and (int(array.min()) < low or int(array.max()) >= high):
+        raise ArtifactError(f"{name} holds {int(array.min())}..{int(array.max())}, allowed {low}..{high - 1}")
+
+
+def check_offsets(ptr: IntArray, total: int, name: str) -> None:
+    """Refuse CSR offsets that do not climb from 0 to `total`."""
+    if ptr.size == 0 or ptr[0] != 0 or ptr[-1] != total or bool(np.any(np.diff(ptr) < 0)):
+        raise ArtifactError(f"{name} must climb from 0 to {total}")

@@ -1,0 +1,190 @@
+"""The merged graph, its parts, and the subgraphs made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from largegnn.artifacts.checks import IntArray, check_offsets, check_range, frozen
+from largegnn.errors import ArtifactError
+
+__all__ = ["MergedGraph", "Partition", "PartitionQuality", "Subgraph", "SubgraphSet"]
+
+
+@dataclass(frozen=True, eq=False)
+class MergedGraph:
+    """Both graphs as one undirected weighted graph, each seed pair contracted to one node.
+
+    `node_of_entity` (n,) int32; neighbours of node v are `neighbors[neighbor_ptr[v]:neighbor_ptr[v + 1]]`, ascending,
+    without v; `edge_weights` counts the triples between the two nodes; `node_weights` counts the entities in a node.
+    """
+
+    node_of_entity: IntArray
+    neighbor_ptr: IntArray
+    neighbors: IntArray
+    edge_weights: IntArray
+    node_weights: IntArray
+
+    def __post_init__(self) -> None:
+        for name, dtype in (
+            ("node_of_entity", np.int32),
+            ("neighbor_ptr", np.int64),
+            ("neighbors", np.int32),
+            ("edge_weights", np.int32),
+            ("node_weights", np.int32),
+        ):
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype, (None,), name))
+        check_offsets(self.neighbor_ptr, len(self.neighbors), "neighbor_ptr")
+        if len(self.node_weights) != self.num_nodes or len(self.edge_weights) != len(self.neighbors):
+            raise ArtifactError("weights do not match the graph they weigh")
+        check_range(self.neighbors, 0, self.num_nodes, "neighbors")
+        check_range(self.node_of_entity, 0, self.num_nodes, "node_of_entity")
+        if int(self.node_weights.sum()) != self.num_entities:
+            raise ArtifactError("node_weights do not add up to the number of entities")
+
+    @property
+    def num_entities(self) -> int:
+        """Entities of both sides."""
+        return len(self.node_of_entity)
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes after contraction."""
+        return len(self.neighbor_ptr) - 1
+
+    @property
+    def num_edges(self) -> int:
+        """Undirected edges between distinct nodes."""
+        return len(self.neighbors) // 2
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """A cover of the entities by parts that may overlap.
+
+    Part p holds the entities `entities[part_ptr[p]:part_ptr[p + 1]]`, strictly ascending.
+    """
+
+    num_entities: int
+    entities: IntArray
+    part_ptr: IntArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "entities", frozen(self.entities, np.int32, (None,), "entities"))
+        object.__setattr__(self, "part_ptr", frozen(self.part_ptr, np.int64, (None,), "part_ptr"))
+        check_offsets(self.part_ptr, len(self.entities), "part_ptr")
+        check_range(self.entities, 0, self.num_entities, "entities")
+        climbs = np.diff(self.entities) > 0
+        starts = self.part_ptr[1:-1]
+        climbs[starts[(starts > 0) & (starts < len(self.entities))] - 1] = True
+        if not bool(climbs.all()):
+            raise ArtifactError("the entities of a part must be strictly ascending")
+
+    @classmethod
+    def from_labels(cls, part_of_entity: IntArray, num_parts: int) -> Partition:
+        """The disjoint parts that `part_of_entity` (num_entities,) names."""
+        labels = part_of_entity.astype(np.min_scalar_type(num_parts))
+        part_ptr = np.zeros(num_parts + 1, dtype=np.int64)
+        np.cumsum(np.bincount(labels, minlength=num_parts), out=part_ptr[1:])
+        return cls(len(labels), np.argsort(labels, kind="stable"), part_ptr)
+
+    @property
+    def num_parts(self) -> int:
+        """How many parts there are."""
+        return len(self.part_ptr) - 1
+
+    @property
+    def num_uncovered(self) -> int:
+        """Entities that are in no part."""
+        covered = np.zeros(self.num_entities, dtype=bool)
+        covered[self.entities] = True
+        return self.num_entities - int(covered.sum())
+
+    @property
+    def sizes(self) -> IntArray:
+        """Entities per part, (num_parts,)."""
+        return np.diff(self.part_ptr)
+
+    def part(self, index: int) -> IntArray:
+        """The entities of one part."""
+        return self.entities[self.part_ptr[index] : self.part_ptr[index + 1]]
+
+
+@dataclass(frozen=True, eq=False)
+class Subgraph:
+    """A part with the triples and seed pairs that lie wholly inside it.
+
+    `entities` (k,) global ids, ascending: local id i is `entities[i]`. `triples` (m, 3): local head, global relation,
+    local tail. `seeds` (s, 2): local ids.
+    """
+
+    entities: IntArray
+    triples: IntArray
+    seeds: IntArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "entities", frozen(self.entities, np.int32, (None,), "entities"))
+        object.__setattr__(self, "triples", frozen(self.triples, np.int32, (None, 3), "triples"))
+        object.__setattr__(self, "seeds", frozen(self.seeds, np.int32, (None, 2), "seeds"))
+        check_range(self.triples[:, (0, 2)], 0, len(self.entities), "triples' local ids")
+        check_range(self.seeds, 0, len(self.entities), "seeds' local ids")
+
+
+@dataclass(frozen=True, eq=False)
+class SubgraphSet:
+    """All subgraphs of a division in six flat arrays, so that they can be memory-mapped and read one at a time.
+
+    Subgraph i owns the rows `entities[entity_ptr[i]:entity_ptr[i + 1]]`, and the same of `triples` and `seeds`; what
+    the rows mean is said at `Subgraph`. Only the offsets are checked here: creation never reads the rows.
+    """
+
+    entities: IntArray
+    entity_ptr: IntArray
+    triples: IntArray
+    triple_ptr: IntArray
+    seeds: IntArray
+    seed_ptr: IntArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "entities", frozen(self.entities, np.int32, (None,), "entities"))
+        object.__setattr__(self, "triples", frozen(self.triples, np.int32, (None, 3), "triples"))
+        object.__setattr__(self, "seeds", frozen(self.seeds, np.int32, (None, 2), "seeds"))
+        for name, rows in (("entity_ptr", self.entities), ("triple_ptr", self.triples), ("seed_ptr", self.seeds)):
+            ptr = frozen(getattr(self, name), np.int64, (None,), name)
+            object.__setattr__(self, name, ptr)
+            check_offsets(ptr, len(rows), name)
+            if len(ptr) != len(self.entity_ptr):
+                raise ArtifactError(f"{name} counts {len(ptr) - 1} subgraphs, entity_ptr {len(self)}")
+
+    def __len__(self) -> int:
+        return len(self.entity_ptr) - 1
+
+    def subgraph(self, index: int) -> Subgraph:
+        """One subgraph: slices of the arrays, nothing copied."""
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return Subgraph(
+            self.entities[self.entity_ptr[index] : self.entity_ptr[index + 1]],
+            self.triples[self.triple_ptr[index] : self.triple_ptr[index + 1]],
+            self.seeds[self.seed_ptr[index] : self.seed_ptr[index + 1]],
+        )
+
+
+@dataclass(frozen=True)
+class PartitionQuality:
+    """How much of the graphs and of the links survives a division.
+
+    Shares are of what there is; a share of nothing (no test links, say) is None. `edge_cut` is the share of the merged
+    graph's edges whose two nodes share no part. Sizes count entities.
+    """
+
+    sizes: tuple[int, ...]
+    source_sizes: tuple[int, ...]
+    num_landmarks: tuple[int, ...]
+    num_uncovered: int
+    edge_cut: float | None
+    triples_kept: float | None
+    train_kept: float | None
+    valid_kept: float | None
+    test_kept: float | None

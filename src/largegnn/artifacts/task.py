@@ -1,0 +1,117 @@
+"""The task: two graphs, the known links between them, and what everything is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from largegnn.artifacts.checks import IntArray, check_offsets, check_range, frozen
+from largegnn.errors import ArtifactError
+
+__all__ = ["AlignmentTask", "SeedsFrom", "StringTable", "TaskNames"]
+
+SeedsFrom = Literal["train", "train+valid"]
+
+
+@dataclass(frozen=True, eq=False)
+class AlignmentTask:
+    """Two graphs and the known links between them, as numbers.
+
+    `triples` (m, 3) int32: head, relation, tail; sorted, distinct, both ends on one side.
+    `train_links`, `valid_links`, `test_links` (k, 2) int32: source entity, target entity; sorted, distinct.
+    """
+
+    num_source_entities: int
+    num_target_entities: int
+    num_source_relations: int
+    num_target_relations: int
+    triples: IntArray
+    train_links: IntArray
+    valid_links: IntArray
+    test_links: IntArray
+
+    def __post_init__(self) -> None:
+        triples = frozen(self.triples, np.int32, (None, 3), "triples")
+        object.__setattr__(self, "triples", triples)
+        check_range(triples[:, (0, 2)], 0, self.num_entities, "triples' entities")
+        check_range(triples[:, 1], 0, self.num_relations, "triples' relations")
+        on_source = triples[:, 0] < self.num_source_entities
+        if bool(np.any(on_source != (triples[:, 2] < self.num_source_entities))):
+            raise ArtifactError("a triple joins a source entity with a target entity")
+        if bool(np.any(on_source != (triples[:, 1] < self.num_source_relations))):
+            raise ArtifactError("a triple uses a relation of the other side")
+        for name in ("train_links", "valid_links", "test_links"):
+            links = frozen(getattr(self, name), np.int32, (None, 2), name)
+            object.__setattr__(self, name, links)
+            check_range(links[:, 0], 0, self.num_source_entities, f"{name}' sources")
+            check_range(links[:, 1], self.num_source_entities, self.num_entities, f"{name}' targets")
+
+    @property
+    def num_entities(self) -> int:
+        """Entities of both sides."""
+        return self.num_source_entities + self.num_target_entities
+
+    @property
+    def num_relations(self) -> int:
+        """Relations of both sides."""
+        return self.num_source_relations + self.num_target_relations
+
+    @property
+    def num_source_triples(self) -> int:
+        """Triples of the source; they come first in `triples`."""
+        return int(np.searchsorted(self.triples[:, 0], self.num_source_entities))
+
+    def seeds(self, seeds_from: SeedsFrom = "train") -> IntArray:
+        """The links training may see, (k, 2): the honest protocol's `train`, or the paper's `train+valid`."""
+        if seeds_from == "train":
+            return self.train_links
+        both = np.concatenate([self.train_links, self.valid_links])
+        return both[np.lexsort((both[:, 1], both[:, 0]))]
+
+
+@dataclass(frozen=True, eq=False)
+class StringTable:
+    """Many strings in two arrays: UTF-8 bytes end to end, and where each one starts."""
+
+    data: IntArray
+    data_ptr: IntArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", frozen(self.data, np.uint8, (None,), "data"))
+        object.__setattr__(self, "data_ptr", frozen(self.data_ptr, np.int64, (None,), "data_ptr"))
+        check_offsets(self.data_ptr, len(self.data), "data_ptr")
+
+    @classmethod
+    def from_strings(cls, strings: Iterable[str]) -> StringTable:
+        """Pack strings in the order given."""
+        encoded = [text.encode("utf-8") for text in strings]
+        ptr = np.zeros(len(encoded) + 1, dtype=np.int64)
+        np.cumsum([len(text) for text in encoded], out=ptr[1:])
+        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), ptr)
+
+    def __len__(self) -> int:
+        return len(self.data_ptr) - 1
+
+    def __getitem__(self, index: int) -> str:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self.data[self.data_ptr[index] : self.data_ptr[index + 1]].tobytes().decode("utf-8")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.take(range(len(self))))
+
+    def take(self, indices: Sequence[int] | IntArray | range) -> list[str]:
+        """The strings at these positions."""
+        data, ptr = self.data.tobytes(), self.data_ptr.tolist()
+        return [data[ptr[index] : ptr[index + 1]].decode("utf-8") for index in indices]
+
+
+@dataclass(frozen=True, eq=False)
+class TaskNames:
+    """What the ids of an `AlignmentTask` are called in the user's files."""
+
+    entities: StringTable
+    relations: StringTable

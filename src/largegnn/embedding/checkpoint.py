@@ -1,0 +1,157 @@
+"""Checkpoints of a training run: a folder of safetensors files, of which the last good one is always found.
+
+    step-000000120.safetensors     tensors; in the header the step, the facts as JSON and a SHA-256 of all of it
+    step-000000140.safetensors     the one after; older ones are removed once the newer is safe on disk
+    partial/                       what is being written, swept away by the next save
+
+In: a step number, named tensors or arrays, and facts (JSON values). Out: the same, of the last save that is whole.
+The idea: a file is written beside its place, flushed to disk and renamed, so a kill at any moment leaves the earlier
+ones; and a file is only trusted after the checksum of what was read from it was compared. No pickle anywhere.
+The state of a torch generator is a tensor (`get_state`), that of a NumPy one facts (`bit_generator.state` of PCG64).
+
+Cost: one pass over the bytes to hash and one to write; what lies on the host is written from where it is, and what is
+loaded is mapped from the file, in pages the system may take back. One process may write to a folder at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from largegnn.errors import ArtifactError, StorageError
+
+__all__ = ["Checkpoint", "CheckpointFolder"]
+
+Checkpoint = tuple[int, dict[str, torch.Tensor], dict[str, Any]]
+
+_log = logging.getLogger(__name__)
+_NAME = re.compile(r"step-(\d+)\.safetensors")
+
+
+class CheckpointFolder:
+    """Saves and loads the checkpoints of one training run, the last `keep` of them."""
+
+    def __init__(self, folder: Path, keep: int = 2) -> None:
+        if keep < 1:
+            raise ArtifactError(f"at least one checkpoint must be kept, not {keep}")
+        self.folder = folder
+        self.keep = keep
+        self._damaged: set[Path] = set()
+
+    def save(
+        self, step: int, tensors: Mapping[str, torch.Tensor | np.ndarray[Any, Any]], facts: Mapping[str, Any]
+    ) -> None:
+        """Write one checkpoint, then remove what it makes superfluous.
+
+        Later steps go too: they are of a course this run has left, and must not be taken for its latest.
+        """
+        on_host = {name: _on_host(tensor) for name, tensor in tensors.items()}
+        facts_text = json.dumps(facts, sort_keys=True)
+        metadata = {"step": str(step), "facts": facts_text, "sha256": _checksum(step, facts_text, on_host)}
+        place = self.folder / f"step-{step:09d}.safetensors"
+        self._write(place, on_host, metadata)
+        self._damaged.discard(place)
+        sound = [path for number, path in self._files() if number <= step and path not in self._damaged]
+        for _, path in self._files():
+            if path not in sound[-self.keep :]:
+                # The new one is safe; one too many does no harm, and the next save tries again.
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+    def load_latest(self) -> Checkpoint | None:
+        """Step, tensors (on the host, mapped from the file) and facts of the last save that is whole, if any is."""
+        for _, path in reversed(self._files()):
+            try:
+                return _read(path)
+            except _DamagedError as damage:
+                _log.warning("%s is damaged (%s); falling back to the checkpoint before it", path, damage)
+                self._damaged.add(path)
+        return None
+
+    def _files(self) -> list[tuple[int, Path]]:
+        """The checkpoints in the folder, damaged ones among them, by ascending step."""
+        if not self.folder.is_dir():
+            return []
+        matches = [(_NAME.fullmatch(path.name), path) for path in self.folder.iterdir()]
+        return sorted((int(match[1]), path) for match, path in matches if match)
+
+    def _write(self, place: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, str]) -> None:
+        """Write beside, flush to disk, rename, flush the folder; leave nothing behind if that fails."""
+        from safetensors import SafetensorError
+        from safetensors.torch import save_file
+
+        # A folder of its own, because the library may write beside the name it is given, under a name of its own.
+        workshop = self.folder / "partial"
+        try:
+            shutil.rmtree(workshop, ignore_errors=True)
+            workshop.mkdir(parents=True)
+            save_file(tensors, workshop / place.name, metadata)
+            _flush(workshop / place.name)
+            (workshop / place.name).replace(place)
+            _flush(self.folder)
+            workshop.rmdir()
+        except (OSError, SafetensorError) as error:
+            shutil.rmtree(workshop, ignore_errors=True)
+            raise StorageError(
+                f"cannot write {place}: {getattr(error, 'strerror', None) or error}; "
+                "the checkpoints before it are intact, free some space and resume"
+            ) from error
+
+
+class _DamagedError(Exception):
+    """A file that is not, or not wholly, what was written."""
+
+
+def _read(path: Path) -> Checkpoint:
+    """One checkpoint, or `_DamagedError` if it is not what was written."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        step, facts_text, checksum = int(metadata["step"]), metadata["facts"], metadata["sha256"]
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise _DamagedError(str(error)) from error
+    if checksum != _checksum(step, facts_text, tensors):
+        raise _DamagedError("its checksum differs")
+    return step, tensors, json.loads(facts_text)
+
+
+def _on_host(tensor: torch.Tensor | np.ndarray[Any, Any]) -> torch.Tensor:
+    """The same values on the host in one piece: the very memory where that is so already."""
+    if isinstance(tensor, np.ndarray):
+        # torch has no read-only tensors and warns of arrays that are.
+        tensor = torch.from_numpy(tensor if tensor.flags.writeable else tensor.copy())
+    return tensor.detach().cpu().contiguous()
+
+
+def _checksum(step: int, facts_text: str, tensors: Mapping[str, torch.Tensor]) -> str:
+    """SHA-256 of everything a checkpoint says, names and shapes included; independent of how the file is laid out."""
+    shapes = [(name, str(tensors[name].dtype), list(tensors[name].shape)) for name in sorted(tensors)]
+    digest = hashlib.sha256(json.dumps([step, facts_text, shapes]).encode("utf-8"))
+    for name in sorted(tensors):
+        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _flush(path: Path) -> None:
+    """Make sure a file, or the names in a folder, are on disk."""
+    if path.is_dir() and not hasattr(os, "O_DIRECTORY"):
+        return  # Windows does not open folders
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

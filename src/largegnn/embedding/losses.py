@@ -1,0 +1,210 @@
+"""What training minimises: alignment, cross-subgraph negatives, reconstruction (section 5.3 of the paper).
+
+In: rows of nodes, seeds and negatives as places in them. Out: a number with its gradient.
+
+The idea. For an anchor x with partner y and candidates j, d the squared Euclidean distance,
+
+    z_j = d(x, y) - d(x, j) + gamma,  z = 0 for x and y themselves;    loss = LSE_j(scale * standardised z_j + shift)
+
+standardised with the mean and deviation of the row, through which no gradient flows. The two zeros make a soft hinge:
+candidates farther away than the partner by gamma weigh nothing. The loss is a mean over anchors, so rows are taken
+a few at a time, and what they contribute to the gradient is computed at once: no (batch x nodes) array is kept.
+Cost: three products of anchors with candidates in D dimensions; memory `chunk_bytes`, besides the gradient itself.
+
+# Paper: hard negatives by log-sum-exp, all nodes of the subgraph as candidates, gamma 1; input rows for the other two.
+# Departs: the printed signs reward closeness to negatives, they are turned round; distances instead of inner products,
+#     as in the authors' code; candidates may be a sample, which always keeps both zeros. The cross-subgraph loss has no
+#     positive term in print; here it is the distance of the seed's own two rows, as in the alignment loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from largegnn.embedding.propagation import gather_mean
+from largegnn.embedding.sampling import dropout
+from largegnn.embedding.structure import GraphStructure
+
+__all__ = ["alignment_loss", "cross_negative_loss", "reconstruction_loss"]
+
+DEFAULT_CHUNK_BYTES = 8 * 2**20
+_NOTHING = -40.0  # e to this power is lost in the rounding of 1, in double precision too
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """The constants of the loss."""
+
+    gamma: float
+    scale: float
+    shift: float
+    chunk_bytes: int
+
+
+def alignment_loss(
+    outputs: Tensor,
+    seeds: Tensor,
+    negatives: Tensor | None,
+    *,
+    gamma: float = 1.0,
+    scale: float = 30.0,
+    shift: float = 10.0,
+    chunk_bytes: int = DEFAULT_CHUNK_BYTES,
+) -> Tensor:
+    """Hard-negative loss of `seeds` (b, 2) against `negatives` (m,), all places in `outputs` (n, D).
+
+    From the left to all negatives plus from the right, mean over seeds. `negatives` are distinct; None means all n.
+    A seed's own two nodes among them count as the zeros, which are there in any case.
+    """
+    shape = _Shape(gamma, scale, shift, chunk_bytes)
+    result: Tensor = _AlignmentLoss.apply(outputs, seeds, negatives, shape)  # type: ignore[no-untyped-call]
+    return result
+
+
+def cross_negative_loss(
+    seed_rows: Tensor,
+    outside_rows: Tensor,
+    *,
+    gamma: float = 1.0,
+    scale: float = 30.0,
+    shift: float = 10.0,
+    chunk_bytes: int = DEFAULT_CHUNK_BYTES,
+) -> Tensor:
+    """Push the input rows of seeds (b, 2, d) away from those of entities outside the subgraph (m, d).
+
+    The outside rows get no gradient.
+    """
+    shape = _Shape(gamma, scale, shift, chunk_bytes)
+    result: Tensor = _CrossNegativeLoss.apply(seed_rows, outside_rows, shape)  # type: ignore[no-untyped-call]
+    return result
+
+
+def reconstruction_loss(
+    entity_rows: Tensor, structure: GraphStructure, rate: float, generator: torch.Generator
+) -> Tensor:
+    """Mean over all n nodes of ||dropout(row) - dropout(mean of the neighbours' rows)||^2, summed over dimensions.
+
+    A node without neighbours adds nothing but still counts in the mean. `entity_rows` (n, d); gradient flows to both.
+    """
+    pattern = (structure.pair_ptr, structure.neighbors)
+    means = dropout(gather_mean(entity_rows, *pattern, *pattern), rate, generator)
+    has_neighbors = (structure.pair_ptr.diff() > 0).to(entity_rows.dtype).unsqueeze(1)
+    return ((dropout(entity_rows, rate, generator) - means) * has_neighbors).square().sum() / len(entity_rows)
+
+
+class _AlignmentLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, outputs: Tensor, seeds: Tensor, negatives: Tensor | None, shape: _Shape) -> Tensor:
+        candidates = outputs if negatives is None else outputs.index_select(0, negatives)
+        place = torch.arange(len(outputs), device=outputs.device)
+        if negatives is not None:
+            place = torch.full_like(place, -1)
+            place[negatives] = torch.arange(len(negatives), device=outputs.device)
+        ends = seeds.t().flatten()
+        rows = outputs.index_select(0, ends).view(2, len(seeds), -1)
+        places = place.index_select(0, ends).view(2, len(seeds))
+        loss, grad_rows, grad = _hard_negatives(rows, candidates, places, shape, ctx.needs_input_grad[0], True)
+        if grad_rows is not None and grad is not None:
+            if negatives is not None:
+                grad = torch.zeros_like(outputs).index_copy_(0, negatives, grad)
+            ctx.save_for_backward(grad.index_add_(0, ends, grad_rows.flatten(0, 1)))
+        return loss
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return ctx.saved_tensors[0] * grad, None, None, None
+
+
+class _CrossNegativeLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, seed_rows: Tensor, outside_rows: Tensor, shape: _Shape) -> Tensor:
+        rows = seed_rows.transpose(0, 1).contiguous()
+        places = torch.full(rows.shape[:2], -1, dtype=torch.int64, device=rows.device)
+        loss, grad, _ = _hard_negatives(rows, outside_rows, places, shape, ctx.needs_input_grad[0], False)
+        if grad is not None:
+            ctx.save_for_backward(grad.transpose(0, 1))
+        return loss
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return ctx.saved_tensors[0] * grad, None, None
+
+
+def _hard_negatives(
+    rows: Tensor, candidates: Tensor, places: Tensor, shape: _Shape, with_grad: bool, move_candidates: bool
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """The loss of seeds' rows (2, b, D) against candidates (m, D), and its gradients for both.
+
+    `places` (2, b): where the seeds' nodes are among the candidates, or -1. With the norms as one more dimension and
+    the constants of a row as another, centred z of a row come out of one product: `z = lines @ columns.t()`.
+    """
+    num_seeds, num_candidates = rows.shape[1], len(candidates)
+    norms = candidates.square().sum(dim=1, keepdim=True)
+    columns = torch.cat([candidates, norms.neg(), torch.ones_like(norms)], dim=1)
+    apart = (rows[0] - rows[1]).square().sum(dim=1)
+    # Of the two zeros of each row, those that no candidate stands for.
+    missing = (places < 0).sum(dim=0).to(rows.dtype)
+    total = rows.new_zeros(())
+    grad_rows = torch.zeros_like(rows) if with_grad else None
+    grad_columns = torch.zeros_like(columns[:, :-1]) if with_grad and move_candidates else None
+    step = max(1, shape.chunk_bytes // (max(1, num_candidates) * rows.element_size()))
+    for side in (0, 1):
+        anchors, partners = rows[side], rows[1 - side]
+        offset = apart - anchors.square().sum(dim=1) + shape.gamma
+        lines = torch.cat([2.0 * anchors, torch.ones_like(apart)[:, None], offset[:, None]], dim=1)
+        own = (places[side] >= 0) * (apart + shape.gamma) + (places[1 - side] >= 0) * shape.gamma
+        mean = (lines @ columns.sum(dim=0) - own) / (missing + num_candidates)
+        lines[:, -1] -= mean
+        for start in range(0, num_seeds, step):
+            chunk = slice(start, start + step)
+            z = lines[chunk] @ columns.t()
+            losses, slope = _weigh(z, mean[chunk], missing[chunk], places[:, chunk], shape)
+            total += losses.sum() / num_seeds
+            if grad_rows is None:
+                continue
+            # With w = slope * z = d loss / d z: a candidate is pushed by -2 w (candidate - anchor), the partner pulled.
+            slope = slope.mul_(2.0 / num_seeds).unsqueeze(1)
+            pull = z.sum(dim=1, keepdim=True).mul_(slope)
+            grad_rows[side, chunk] += (z @ candidates).mul_(slope).addcmul_(pull, partners[chunk], value=-1.0)
+            grad_rows[1 - side, chunk] += (partners[chunk] - anchors[chunk]).mul_(pull)
+            if grad_columns is not None:
+                grad_columns.addmm_(z.t(), torch.cat([slope * anchors[chunk], slope], dim=1))
+    if grad_columns is None:
+        return total, grad_rows, None
+    return total, grad_rows, torch.addcmul(grad_columns[:, :-1], grad_columns[:, -1:], candidates, value=-1.0)
+
+
+def _weigh(z: Tensor, mean: Tensor, missing: Tensor, places: Tensor, shape: _Shape) -> tuple[Tensor, Tensor]:
+    """The loss of each row (k,) of centred z (k, m), which become weights; times the slope (k,) they are d loss / d z.
+
+    No other array of that size is made.
+    """
+    _put(z, places, -mean)
+    square_sum = torch.linalg.vector_norm(z, dim=1).square_() + missing * mean.square()
+    deviation = square_sum.div_(missing + z.shape[1]).sqrt_()
+    sharpness = shape.scale / deviation.clamp_min_(torch.finfo(z.dtype).tiny ** 0.5)
+    zero = -mean * sharpness
+    largest = torch.maximum(z.amax(dim=1) * sharpness, zero)
+    torch.addcmul(-largest.unsqueeze(1), z, sharpness.unsqueeze(1), out=z)
+    # Not to zero, but short of it: a processor multiplies denormal numbers ten times more slowly.
+    z.clamp_min_(_NOTHING).exp_()
+    _put(z, places, torch.zeros_like(mean))
+    power = z.sum(dim=1) + 2.0 * (zero - largest).exp_()
+    return power.log().add_(largest).add_(shape.shift), sharpness / power
+
+
+def _put(z: Tensor, places: Tensor, values: Tensor) -> None:
+    """Set the two places (2, k) of each row of `z` (k, m) to its value (k,), where they are not -1.
+
+    No index is asked back from the device, which would have to wait for it.
+    """
+    for place in places:
+        column = place.clamp_min(0).unsqueeze(1)
+        z.scatter_(1, column, torch.where(place < 0, z.gather(1, column).squeeze(1), values).unsqueeze(1))

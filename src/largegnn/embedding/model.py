@@ -1,0 +1,85 @@
+"""The parameters of a training run: tables shared by all subgraphs, the encoder, and how a step changes them.
+
+Entity rows are many and a step touches few: they live in a `RowRMSprop`. Relation rows and the encoder's weights are
+few and every step touches them: they are ordinary parameters under torch's RMSprop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from largegnn.embedding.encoders import ENCODERS
+from largegnn.embedding.exchange import Exchange
+from largegnn.embedding.options import TrainOptions
+from largegnn.embedding.row_optimizer import RowRMSprop, fill_uniform
+from largegnn.errors import InputError
+
+__all__ = ["EmbeddingModel"]
+
+_ALPHA, _EPS = 0.9, 1e-7
+
+
+class EmbeddingModel:
+    """Entity table, relation table and encoder, with their optimisers."""
+
+    def __init__(
+        self, num_entities: int, num_relations: int, options: TrainOptions, device: torch.device, seed: int
+    ) -> None:
+        if options.encoder not in ENCODERS:
+            raise InputError(f"no encoder is called {options.encoder!r}", expected=f"one of {', '.join(ENCODERS)}")
+        generator = torch.Generator().manual_seed(seed)
+        self.device = device
+        self.entities = RowRMSprop.drawn(
+            num_entities, options.dim, generator, table_device=device, device=device, alpha=_ALPHA, eps=_EPS
+        )
+        relations = torch.empty(2 * num_relations, options.dim)
+        fill_uniform(relations, generator)
+        self.relations = nn.Parameter(relations.to(device))
+        # The encoder draws its weights from torch's global generator: lend it this run's for that moment.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(torch.randint(2**62, (1,), generator=generator)))
+            self.encoder = ENCODERS[options.encoder](options.dim).to(device)
+        self.dense = [self.relations, *self.encoder.parameters()]
+        self.optimizer = torch.optim.RMSprop(self.dense, lr=options.learning_rate, alpha=_ALPHA, eps=_EPS)
+
+    def step(self, ids: Tensor, rows: Tensor, learning_rate: float, exchange: Exchange) -> None:
+        """Apply the gradients of one step to the rows `ids` that were gathered, and to the dense parameters."""
+        gradient = rows.grad if rows.grad is not None else torch.zeros_like(rows)
+        exchange.reduce_dense(self.dense)
+        ids, gradient = exchange.gather_rows(ids, gradient)
+        self.entities.update(ids, gradient, learning_rate)
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything a checkpoint needs, by name."""
+        named = {f"entities.{name}": tensor for name, tensor in self.entities.state_arrays().items()}
+        for index, parameter in enumerate(self.dense):
+            named[f"dense.{index}.values"] = parameter.detach()
+            state = self.optimizer.state.get(parameter, {})
+            named[f"dense.{index}.square_average"] = state.get("square_avg", torch.zeros_like(parameter))
+        return named
+
+    @torch.no_grad()
+    def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take over what `tensors` gave, on this device."""
+        prefix = "entities."
+        self.entities.load_state_arrays(
+            {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+        )
+        for index, parameter in enumerate(self.dense):
+            parameter.copy_(tensors[f"dense.{index}.values"])
+            self.optimizer.state[parameter] = {
+                "step": torch.tensor(0.0),
+                "square_avg": tensors[f"dense.{index}.square_average"].to(parameter).clone(),
+            }
+
+    def is_finite(self) -> bool:
+        """Whether every parameter and its mean square is a number."""
+        # A sum is a number only if all its terms are, and needs no room for an answer per term.
+        return all(bool(torch.isfinite(tensor.sum())) for tensor in self.tensors().values())

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import logging
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors
+import safetensors.torch
+import torch
+
+from largegnn.artifacts import SubgraphSet
+from largegnn.embedding.checkpoint import CheckpointFolder
+from largegnn.embedding.model import EmbeddingModel
+from largegnn.embedding.trainer import Trainer
+from largegnn.errors import TrainingError
+from tests.embedding.killed_run import HITS, train
+from tests.embedding.small_runs import (
+    NUM_RELATIONS,
+    are_equal,
+    copies,
+    random_subgraphs,
+    small_model,
+    small_options,
+    small_trainer,
+)
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def run_killed(folder: Path, *moment: str) -> int:
+    command = [sys.executable, "-m", "tests.embedding.killed_run", str(folder), *moment]
+    alone = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, cwd=ROOT, env=alone, check=False, timeout=100).returncode
+
+
+def test_killed_again_and_again_ends_as_if_undisturbed(tmp_path: Path) -> None:
+    folders = tmp_path / "calm", tmp_path / "killed"
+    for folder in folders:
+        folder.mkdir()
+    train(folders[0])
+    # Before anything is saved; after the second epoch, before its checkpoint; while that of the third is written;
+    # right after it, before the third is kept as the best (see HITS); within the fifth epoch; while its own is written.
+    for moment in (("step", "2"), ("look", "2"), ("write", "3"), ("saved", "1"), ("step", "9"), ("write", "1")):
+        assert run_killed(folders[1], *moment) == -9, moment
+    assert run_killed(folders[1]) == 0
+    calm, killed = (safetensors.torch.load_file(folder / "final.safetensors") for folder in folders)
+    assert are_equal(calm, killed)
+    losses = []
+    for folder in folders:
+        with safetensors.safe_open(folder / "final.safetensors", framework="pt") as file:
+            losses.append(file.metadata()["losses"])
+    assert losses[0] == losses[1]
+    best = [CheckpointFolder(folder / "best").load_latest() for folder in folders]
+    assert best[0] is not None
+    assert best[1] is not None
+    assert best[0][0] == best[1][0] == 3
+    assert are_equal(best[0][1], best[1][1])
+    assert are_equal(best[0][1], killed)
+
+
+def test_the_valid_links_choose_the_epoch(tmp_path: Path) -> None:
+    states = []
+
+    def validate(model: EmbeddingModel) -> float:
+        states.append(copies(model))
+        return HITS[len(trainer.history)]
+
+    options = small_options(epochs=len(HITS))
+    subgraphs = random_subgraphs(3)
+    folders: dict[str, Any] = {
+        "checkpoints": CheckpointFolder(tmp_path / "last"),
+        "best": CheckpointFolder(tmp_path / "best"),
+    }
+    trainer = small_trainer(subgraphs, options, validate=validate, **folders)
+    history = trainer.run()
+    assert [record.valid_hits for record in history] == list(HITS)
+    assert are_equal(copies(trainer.model), states[2])
+    # A finished run that is resumed trains no more, and ends with the same.
+    trainer = small_trainer(subgraphs, options, validate=validate, **folders)
+    assert trainer.run() == history
+    assert len(states) == len(HITS)
+    assert are_equal(copies(trainer.model), states[2])
+
+
+def test_it_looks_every_few_epochs_and_at_the_end() -> None:
+    trainer = small_trainer(random_subgraphs(1), small_options(epochs=5, validate_every=2), validate=lambda _: 0.5)
+    assert [record.valid_hits for record in trainer.run()] == [None, 0.5, None, 0.5, 0.5]
+
+
+def test_a_best_epoch_that_is_lost_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = CheckpointFolder(tmp_path / "best")
+    trainer: Trainer = small_trainer(
+        random_subgraphs(1), small_options(), best=best, validate=lambda _: -float(len(trainer.history))
+    )
+    take_best = trainer._take_best
+
+    def lose_and_take_best() -> None:
+        for path in best.folder.glob("*.safetensors"):
+            path.unlink()
+        take_best()
+
+    monkeypatch.setattr(trainer, "_take_best", lose_and_take_best)
+    with caplog.at_level(logging.WARNING):
+        trainer.run()
+    assert "epoch 1 was best on the valid links but is not to be found" in caplog.text
+
+
+def test_a_poisoned_row_stops_the_run_and_leaves_the_good_checkpoint(tmp_path: Path) -> None:
+    options = small_options(refresh_every=1)
+    checkpoints = CheckpointFolder(tmp_path)
+    model = small_model(random_subgraphs(2), options)
+    good: dict[str, torch.Tensor] = {}
+
+    def poison_before_third_epoch(number: int) -> SubgraphSet:
+        if number == 2:
+            good.update(copies(model))
+            model.entities.values[3, 1] = math.nan
+        return random_subgraphs(2)
+
+    trainer = Trainer(model, poison_before_third_epoch, NUM_RELATIONS, options, 0, checkpoints=checkpoints)
+    with pytest.raises(TrainingError, match=r"diverged in epoch 3: its mean loss is nan.*--resume"):
+        trainer.run()
+    found = checkpoints.load_latest()
+    assert found is not None
+    assert found[0] == 2
+    assert are_equal(found[1], good)
+
+
+def test_a_parameter_that_no_loss_shows_stops_the_run_too() -> None:
+    subgraphs = random_subgraphs(2)
+    outside = int(subgraphs.entities.max()) + 1
+    trainer = small_trainer(subgraphs, small_options(cross_weight=0.0))
+    trainer.model.entities.values[outside, 0] = math.inf
+    with pytest.raises(TrainingError, match=r"epoch 1.*or a parameter is no number"):
+        trainer.run()
+
+
+def test_a_learning_rate_beyond_reason_is_an_error() -> None:
+    with pytest.raises(TrainingError, match=r"lower train\.learning_rate"):
+        small_trainer(random_subgraphs(2), small_options(learning_rate=1e30)).run()

@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from largegnn import api
+from largegnn.artifacts import AlignmentTask, SubgraphSet
+from largegnn.config import Settings, WorldSettings
+from largegnn.embedding.checkpoint import CheckpointFolder
+from largegnn.embedding.feeding import SubgraphFeed
+from largegnn.embedding.model import EmbeddingModel
+from largegnn.embedding.options import TrainOptions
+from largegnn.embedding.trainer import Trainer
+from largegnn.errors import ArtifactError, InputError
+from tests.embedding.small_runs import (
+    CPU,
+    NUM_RELATIONS,
+    are_equal,
+    copies,
+    hits_of,
+    random_subgraphs,
+    small_model,
+    small_options,
+    small_trainer,
+)
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def pair() -> tuple[AlignmentTask, SubgraphSet]:
+    """A generated pair of 600 entities a side, which is not hard, in three subgraphs."""
+    world = WorldSettings(
+        source_entities=600,
+        target_entities=600,
+        links=600,
+        source_triples=2_600,
+        target_triples=2_400,
+        source_relations=30,
+        target_relations=25,
+        missing=0.05,
+    )
+    task = api.generate(world).task
+    return task, api.divide(task, Settings.model_validate({"division": {"parts": 3}})).subgraphs
+
+
+def closer_than_partner(model: EmbeddingModel, subgraphs: SubgraphSet, task: AlignmentTask) -> float:
+    """Share of the nodes of its subgraph that are closer to a seed's source than its partner, the mean over seeds."""
+    shares = []
+    for ready in SubgraphFeed(subgraphs, task.num_relations, CPU, 0).in_order(list(range(len(subgraphs)))):
+        with torch.no_grad():
+            outputs = model.encoder(model.entities.gather(ready.entities), model.relations, ready.structure)
+        distances = torch.cdist(outputs[ready.seeds[:, 0]], outputs).square()
+        partners = distances.gather(1, ready.seeds[:, 1:])
+        shares.append(float((distances < partners).float().mean()))
+    return float(np.mean(shares))
+
+
+def test_training_learns_what_it_is_told_and_what_it_is_not(pair: tuple[AlignmentTask, SubgraphSet]) -> None:
+    task, subgraphs = pair
+    options = TrainOptions(dim=32, epochs=12, negatives=300, batch_size=32)
+    model = EmbeddingModel(task.num_entities, task.num_relations, options, CPU, 0)
+    untrained = hits_of(model, task.num_relations, task.triples, task.test_links)
+    rivals = closer_than_partner(model, subgraphs, task)
+    history = Trainer(model, lambda _: subgraphs, task.num_relations, options, 0).run()
+    assert [record.epoch for record in history] == list(range(12))
+    assert all(math.isfinite(record.loss) and record.valid_hits is None for record in history)
+    # The value of the loss does not fall: the mean and deviation it is standardised with move too, without a gradient.
+    # What its gradient fights are nodes closer than the partner.
+    assert closer_than_partner(model, subgraphs, task) < 0.2 * rivals
+    trained = hits_of(model, task.num_relations, task.triples, task.test_links)
+    chance = 1 / len(task.test_links)
+    assert trained > 100 * chance
+    assert trained > 2 * untrained
+
+
+def test_a_seed_is_a_result() -> None:
+    subgraphs = random_subgraphs(3)
+    first, again, other = (small_trainer(subgraphs, small_options(), seed) for seed in (0, 0, 1))
+    losses = [[record.loss for record in trainer.run()] for trainer in (first, again, other)]
+    assert are_equal(copies(first.model), copies(again.model))
+    assert losses[0] == losses[1]
+    assert not torch.equal(first.model.entities.values, other.model.entities.values)
+    # Another course from the same start, too: the seed also draws order, batches, negatives and dropout.
+    same_start = Trainer(
+        small_model(subgraphs, small_options()), lambda _: subgraphs, NUM_RELATIONS, small_options(), 1
+    )
+    same_start.run()
+    assert not torch.equal(first.model.entities.values, same_start.model.entities.values)
+
+
+def test_only_entities_of_subgraphs_change() -> None:
+    subgraphs = random_subgraphs(2)
+    trainer = small_trainer(subgraphs, small_options())
+    before = trainer.model.entities.values.clone()
+    trainer.run()
+    moved = (trainer.model.entities.values != before).any(dim=1)
+    assert moved.nonzero().flatten().tolist() == np.unique(subgraphs.entities).tolist()
+
+
+def with_weight(name: str, weight: float) -> TrainOptions:
+    """The alignment loss and at most one other."""
+    return small_options(**{"cross_weight": 0.0, "reconstruction_weight": 0.0, name: weight})
+
+
+def first_loss(options: TrainOptions) -> float:
+    """The loss of the very first step, before anything has changed."""
+    return small_trainer(random_subgraphs(1), replace(options, epochs=1, batch_size=100)).run()[0].loss
+
+
+@pytest.mark.parametrize("name", ["cross_weight", "reconstruction_weight"])
+def test_each_further_loss_is_one_weight(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, once, twice = (first_loss(with_weight(name, weight)) for weight in (0.0, 1.0, 2.0))
+    assert once > alone
+    assert twice - alone == pytest.approx(2 * (once - alone), rel=1e-3)
+    # At 0 it is not even computed.
+    function = {"cross_weight": "cross_negative_loss", "reconstruction_weight": "reconstruction_loss"}[name]
+    monkeypatch.setattr(f"largegnn.embedding.trainer.{function}", None)
+    assert first_loss(with_weight(name, 0.0)) == alone
+    with pytest.raises(TypeError):
+        first_loss(with_weight(name, 1.0))
+
+
+def test_another_division_every_few_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    used: list[int] = []
+    divisions = [random_subgraphs(number) for number in (1, 2, 3)]
+
+    def subgraphs_of_round(number: int) -> SubgraphSet:
+        asked.append(number)
+        return divisions[number]
+
+    options = small_options(epochs=5, refresh_every=2)
+    trainer = Trainer(small_model(divisions[2], options), subgraphs_of_round, NUM_RELATIONS, options, 0)
+    epoch = trainer._epoch
+
+    def watched(number: int) -> float:
+        loss = epoch(number)
+        assert trainer._feed is not None
+        used.append(len(trainer._feed.subgraphs))
+        return loss
+
+    monkeypatch.setattr(trainer, "_epoch", watched)
+    trainer.run()
+    assert asked == [0, 1, 2]
+    assert used == [1, 1, 2, 2, 3]
+
+
+def test_a_resumed_run_uses_the_division_of_its_epoch(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def subgraphs_of_round(number: int) -> SubgraphSet:
+        asked.append(number)
+        return random_subgraphs(2)
+
+    for epochs in (2, 3):
+        options = small_options(epochs=epochs, refresh_every=1)
+        checkpoints = CheckpointFolder(tmp_path)
+        model = small_model(random_subgraphs(2), options)
+        Trainer(model, subgraphs_of_round, NUM_RELATIONS, options, 0, checkpoints=checkpoints).run()
+    assert asked == [0, 1, 2]
+
+
+def test_subgraphs_without_seeds_are_passed_over_but_not_all_of_them() -> None:
+    subgraphs = random_subgraphs(2)
+    one = SubgraphSet(
+        subgraphs.entities,
+        subgraphs.entity_ptr,
+        subgraphs.triples,
+        subgraphs.triple_ptr,
+        subgraphs.seeds[:12],
+        np.array([0, 0, 12]),
+    )
+    trainer = small_trainer(one, small_options())
+    before = trainer.model.entities.values.clone()
+    trainer.run()
+    moved = (trainer.model.entities.values != before).any(dim=1)
+    assert moved.nonzero().flatten().tolist() == subgraphs.subgraph(1).entities.tolist()
+    none = replace(one, seeds=np.empty((0, 2)), seed_ptr=np.zeros(3))
+    with pytest.raises(InputError, match="no subgraph holds both ends of a seed pair"):
+        small_trainer(none, small_options()).run()
+
+
+def test_no_epochs_is_no_training() -> None:
+    trainer = small_trainer(random_subgraphs(1), small_options(epochs=0))
+    before = copies(trainer.model)
+    assert trainer.run() == []
+    assert are_equal(copies(trainer.model), before)
+
+
+@pytest.fixture
+def shortened_products() -> Iterator[None]:
+    before = torch.backends.cuda.matmul.fp32_precision
+    torch.backends.cuda.matmul.fp32_precision = "ieee"
+    yield
+    torch.backends.cuda.matmul.fp32_precision = before
+
+
+@pytest.mark.usefixtures("shortened_products")
+@pytest.mark.parametrize(("precision", "expected"), [("tf32", "tf32"), ("float32", "ieee")])
+def test_products_are_shortened_in_training_only(precision: str, expected: str) -> None:
+    seen = set()
+    subgraphs = random_subgraphs(1)
+
+    def subgraphs_of_round(number: int) -> SubgraphSet:
+        seen.add(torch.backends.cuda.matmul.fp32_precision)
+        return subgraphs
+
+    options = small_options(precision=precision)
+    Trainer(small_model(subgraphs, options), subgraphs_of_round, NUM_RELATIONS, options, 0).run()
+    assert seen == {expected}
+    assert torch.backends.cuda.matmul.fp32_precision == "ieee"
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"dim": 0}, {"epochs": -1}, {"validate_every": 0}, {"dropout": 1.0}, {"learning_rate": math.nan}]
+)
+def test_impossible_options_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ArtifactError, match=next(iter(wrong))):
+        small_options(**wrong)
+
+
+def test_an_unknown_encoder_is_refused() -> None:
+    with pytest.raises(InputError, match=r"no encoder is called 'none'[\s\S]*dual_amn, gcn"):
+        small_model(random_subgraphs(1), small_options(encoder="none"))
+
+
+def test_every_encoder_trains() -> None:
+    for encoder in ("dual_amn", "gcn"):
+        trainer = small_trainer(random_subgraphs(2), small_options(encoder=encoder, negatives=0))
+        before = trainer.model.relations.detach().clone(), trainer.model.entities.values.clone()
+        assert all(math.isfinite(record.loss) for record in trainer.run())
+        assert not torch.equal(trainer.model.entities.values, before[1])
