@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from largegnn import api
-from largegnn.artifacts import AlignmentTask, EntityEmbeddings
+from largegnn.artifacts import AlignmentTask, EntityEmbeddings, SubgraphSet, TrainedModel
 from largegnn.config import PRESETS, Settings
 from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
 from largegnn.pipeline import run_in_memory, run_pipeline
 from largegnn.reporting.metrics import rank_links
 from largegnn.resolving import resolve
-from largegnn.training import choose_device
+from largegnn.training import choose_device, integrate
 
 QUICK = ["train.dim=16", "train.epochs=4", "train.batch_size=256", "train.negatives=300", "division.parts=3"]
 
@@ -114,3 +114,15 @@ def test_other_settings_never_take_up_old_checkpoints(pair: Path, tmp_path: Path
 def test_devices() -> None:
     assert choose_device("cpu").type == "cpu"
     assert choose_device("auto").type in ("cpu", "cuda")
+
+
+def test_vectors_that_do_not_fit_are_mapped_and_the_same(pair: Path, tmp_path: Path) -> None:
+    task = api.load(pair).task
+    run = run_in_memory(task, settings(), last="train")
+    model, subgraphs = run.artifact("model", TrainedModel), run.artifact("subgraphs", SubgraphSet)
+    for method in ("full", "average"):
+        roomy = integrate(task, model, subgraphs, settings(f"integrate.method={method}"))
+        tight = settings(f"integrate.method={method}", "train.max_memory_gb=0.003")
+        mapped = integrate(task, model, subgraphs, tight, tmp_path / method)
+        assert (tmp_path / method / "vectors.npy").stat().st_size > mapped.vectors.nbytes
+        assert np.allclose(mapped.vectors, roomy.vectors, atol=1e-6)

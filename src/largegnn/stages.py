@@ -186,6 +186,7 @@ def _run_integrate(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
         run.artifact("model", TrainedModel),
         run.artifact("subgraphs", SubgraphSet),
         run.settings,
+        run.work_folder,
     )
     num_uncovered = int((~embeddings.covered).sum())
     if num_uncovered:

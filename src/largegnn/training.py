@@ -9,9 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray, SubgraphSet, TrainedModel
@@ -61,8 +62,10 @@ def train(
     return _to_artifact(model, options), history
 
 
-def integrate(task: AlignmentTask, model: TrainedModel, subgraphs: SubgraphSet, settings: Settings) -> EntityEmbeddings:
-    """One vector for each entity, by the method of the settings."""
+def integrate(
+    task: AlignmentTask, model: TrainedModel, subgraphs: SubgraphSet, settings: Settings, folder: Path | None = None
+) -> EntityEmbeddings:
+    """One vector for each entity, by the method of the settings; large results are mapped from a file in `folder`."""
     device = choose_device(settings.device)
     encoder = ENCODERS[model.encoder](model.entity_rows.shape[1])
     _load_weights(encoder, model.encoder_weights)
@@ -70,11 +73,23 @@ def integrate(task: AlignmentTask, model: TrainedModel, subgraphs: SubgraphSet, 
     # The rows may be mapped from a file; a tensor over them reads only what is asked for.
     entity_rows = torch.from_numpy(np.asarray(model.entity_rows).copy())
     relation_rows = torch.from_numpy(np.asarray(model.relation_rows).copy()).to(device)
-    chunk_bytes = int(settings.train.max_memory_gb * 2**30 / 16)
+    memory_bytes = int(settings.train.max_memory_gb * 2**30)
+    outputs = _outputs(task.num_entities, encoder.output_dim, memory_bytes, folder)
     if settings.integrate.method == "full":
         structure = build_structure(task.num_entities, task.triples, task.num_relations)
-        return encode_full(encoder, entity_rows, relation_rows, structure, chunk_bytes=chunk_bytes)
-    return average_subgraphs(encoder, entity_rows, relation_rows, _parts(subgraphs, task.num_relations))
+        options = {"chunk_bytes": memory_bytes // 16}
+        return encode_full(encoder, entity_rows, relation_rows, structure, outputs=outputs, **options)
+    parts = _parts(subgraphs, task.num_relations)
+    return average_subgraphs(encoder, entity_rows, relation_rows, parts, outputs=outputs)
+
+
+def _outputs(num_entities: int, dim: int, memory_bytes: int, folder: Path | None) -> npt.NDArray[np.float32] | None:
+    """A mapped file for vectors that would take more than half of the memory allowed; None leaves it to memory."""
+    if folder is None or 4 * num_entities * dim <= memory_bytes // 2:
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    vectors = np.lib.format.open_memmap(folder / "vectors.npy", "w+", np.float32, (num_entities, dim))
+    return cast(npt.NDArray[np.float32], vectors)
 
 
 def _parts(subgraphs: SubgraphSet, num_relations: int) -> Iterator[tuple[IntArray, GraphStructure]]:
