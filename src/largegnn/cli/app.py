@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 
 import typer
@@ -56,8 +55,6 @@ def _options(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; exit with 2 for bad input, 3 if the machine refuses, 4 if training fails, 130 if interrupted."""
-    # Threads that spin while they wait make training several times slower as soon as anything else runs on the machine.
-    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
         app(args=arguments, prog_name="largegnn")
     except LargeGNNError as error:
