@@ -89,3 +89,24 @@ def test_bad_calls_exit_with_2_and_a_message(arguments: list[str], message: str,
     assert message in ended.stderr
     assert ended.stdout == ""
     assert list(tmp_path.iterdir()) == [], "nothing is half-written"
+
+
+def test_train_ends_with_vectors_and_says_how_it_went(tmp_path: Path) -> None:
+    largegnn("generate", tmp_path / "pair")
+    quick: list[str | Path] = [
+        "--set",
+        "train.dim=16",
+        "--set",
+        "train.epochs=2",
+        "--device",
+        "cpu",
+        "--out",
+        tmp_path / "run",
+    ]
+    table = largegnn("train", tmp_path / "pair", *quick).stdout
+    assert "integrate" in table
+    assert "H@1" in table
+    again = largegnn("train", "--resume", "--out", tmp_path / "run", "--json")
+    assert "integrate: reused" in again.stderr
+    assert len(json.loads(again.stdout)["history"]) == 2
+    assert "holds another run" in largegnn("train", tmp_path / "pair", *quick, "--seed", "5", expect=2).stderr

@@ -82,16 +82,15 @@ def divide_command(
         if source is None:
             raise InputError("no input was given", expected="FOLDER, SOURCE TARGET --seeds FILE, or --resume --out DIR")
         given = api.data_input(source, target, seeds, valid_links=valid_links, test_links=test_links)
-        flags: dict[str, object | None] = {
-            "data.valid_share": valid_share,
-            "data.format": form,
-            "data.fold": fold,
-            "data.skip_unknown": skip_unknown or None,
-            "protocol.seeds_from": seeds_from,
-            "landmarks.cap": cap,
-            "seed": seed,
-            "device": device,
-        }
+        flags = {"landmarks.cap": cap} | options.common_flags(
+            valid_share=valid_share,
+            form=form,
+            fold=fold,
+            skip_unknown=skip_unknown,
+            seeds_from=seeds_from,
+            seed=seed,
+            device=device,
+        )
         chosen = [
             options.run_settings(preset, config, overrides, flags | _method_flags(name, count, landmarks))
             for name, count in itertools.product(_listed(method), _listed(parts))

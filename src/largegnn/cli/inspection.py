@@ -35,13 +35,9 @@ def inspect_command(
     as_json: options.JsonOption = False,
 ) -> None:
     """Count and measure a pair of graphs, name the benchmark it is, and estimate what a run needs."""
-    flags = {
-        "data.valid_share": valid_share,
-        "data.format": form,
-        "data.fold": fold,
-        "data.skip_unknown": skip_unknown or None,
-        "protocol.seeds_from": seeds_from,
-    }
+    flags = options.common_flags(
+        valid_share=valid_share, form=form, fold=fold, skip_unknown=skip_unknown, seeds_from=seeds_from
+    )
     settings = options.run_settings(preset, config, overrides, flags)
     pair = api.load(source, target, seeds, valid_links=valid_links, test_links=test_links, settings=settings.data)
     inspection = api.inspect(pair, settings.protocol, None if memory_gb is None else memory_gb * 1024)

@@ -28,6 +28,7 @@ __all__ = [
     "TestLinksOption",
     "ValidLinksOption",
     "ValidShareOption",
+    "common_flags",
     "run_settings",
 ]
 
@@ -57,6 +58,28 @@ SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="one setting, as section.key=value; may be repeated")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
+
+
+def common_flags(
+    *,
+    valid_share: float | None,
+    form: str | None = None,
+    fold: int | None,
+    skip_unknown: bool,
+    seeds_from: str | None,
+    seed: int | None = None,
+    device: str | None = None,
+) -> dict[str, object | None]:
+    """The settings behind the flags several commands share; None leaves a setting alone."""
+    return {
+        "data.valid_share": valid_share,
+        "data.format": form,
+        "data.fold": fold,
+        "data.skip_unknown": skip_unknown or None,
+        "protocol.seeds_from": seeds_from,
+        "seed": seed,
+        "device": device,
+    }
 
 
 def run_settings(

@@ -29,6 +29,7 @@ def train_command(
     valid_links: options.ValidLinksOption = None,
     test_links: options.TestLinksOption = None,
     valid_share: options.ValidShareOption = None,
+    form: options.FormatOption = None,
     fold: options.FoldOption = None,
     skip_unknown: options.SkipUnknownOption = False,
     seeds_from: options.SeedsFromOption = None,
@@ -52,14 +53,15 @@ def train_command(
         if source is None:
             raise InputError("no input was given", expected="FOLDER, SOURCE TARGET --seeds FILE, or --resume")
         given = api.data_input(source, target, seeds, valid_links=valid_links, test_links=test_links)
-        flags = {
-            "data.valid_share": valid_share,
-            "data.fold": fold,
-            "data.skip_unknown": skip_unknown or None,
-            "protocol.seeds_from": seeds_from,
-            "seed": seed,
-            "device": device,
-        }
+        flags = options.common_flags(
+            valid_share=valid_share,
+            form=form,
+            fold=fold,
+            skip_unknown=skip_unknown,
+            seeds_from=seeds_from,
+            seed=seed,
+            device=device,
+        )
         settings = options.run_settings(preset, config, overrides, flags)
     _show(run_pipeline(out, given, settings, force=force, first=first, last=last), out, as_json)
 
