@@ -1,8 +1,8 @@
 """LargeGNN: entity alignment of two large knowledge graphs by merging, partitioning and embedding.
 
     import largegnn
-    pair = largegnn.load("source.nt.gz", "target.nt.gz", "seeds.tsv")
-    print(largegnn.inspect(pair))
+    result = largegnn.align("source.nt.gz", "target.nt.gz", "seeds.tsv")
+    print(result.pairs)
 
 The names below are loaded when first used: a machine that only trains needs neither polars nor pyoxigraph.
 """
@@ -17,11 +17,13 @@ from largegnn.errors import ArtifactError, InputError, LargeGNNError, StorageErr
 from largegnn.version import __version__
 
 if TYPE_CHECKING:
-    from largegnn.api import divide, generate, inspect, load
+    from largegnn.api import align, divide, generate, inspect, load, open_run
     from largegnn.config import DataSettings, Settings, WorldSettings
     from largegnn.data.merge import merge
+    from largegnn.result import AlignmentResult
 
 __all__ = [
+    "AlignmentResult",
     "AlignmentTask",
     "ArtifactError",
     "DataSettings",
@@ -33,22 +35,27 @@ __all__ = [
     "TaskNames",
     "WorldSettings",
     "__version__",
+    "align",
     "divide",
     "generate",
     "inspect",
     "load",
     "merge",
+    "open_run",
 ]
 
 _HOMES = {
     "DataSettings": "largegnn.config",
     "Settings": "largegnn.config",
     "WorldSettings": "largegnn.config",
+    "AlignmentResult": "largegnn.result",
+    "align": "largegnn.api",
     "divide": "largegnn.api",
     "generate": "largegnn.api",
     "inspect": "largegnn.api",
     "load": "largegnn.api",
     "merge": "largegnn.data.merge",
+    "open_run": "largegnn.api",
 }
 
 

@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+import dataclasses
+import tempfile
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
-from largegnn.artifacts import AlignmentTask, Partition, PartitionQuality, SubgraphSet
+from largegnn.artifacts import Alignment, AlignmentTask, Partition, PartitionQuality, SubgraphSet, TaskNames
 from largegnn.config import WORLD_PRESETS, DataSettings, ProtocolSettings, Settings, WorldSettings
+from largegnn.data.in_memory import as_path
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadedPair, load_pair
 from largegnn.data.merge import merge
 from largegnn.data.synthetic import GeneratedPair, generate_pair
 from largegnn.data.write import write_pair
+from largegnn.division import share_kept
 from largegnn.metering import available_memory_mb
-from largegnn.pipeline import run_in_memory
+from largegnn.pipeline import resume_input, run_in_memory, run_pipeline
 from largegnn.reporting.inspection import Inspection, inspect_task
 from largegnn.resolving import resolve
-from largegnn.stages import plan_for
+from largegnn.result import AlignmentResult
+from largegnn.stages import Run, plan_for
+from largegnn.store import RunStore
 
-__all__ = ["Division", "data_input", "divide", "generate", "inspect", "load"]
+__all__ = [
+    "Division",
+    "align",
+    "data_input",
+    "divide",
+    "generate",
+    "inspect",
+    "load",
+    "open_run",
+    "quality_of",
+]
 
 _Path = str | PathLike[str]
+# Paths, or what `as_path` can write to a file: polars frames, arrays of names.
+_Graph = Any
 
 
 def data_input(
@@ -51,6 +70,46 @@ def load(
 ) -> LoadedPair:
     """Read a data set folder, or two triple files and their seeds, into a task and its names."""
     return load_pair(data_input(source, target, seeds, valid_links=valid_links, test_links=test_links), settings)
+
+
+def align(
+    source: _Graph,
+    target: _Graph | None = None,
+    seeds: _Graph | None = None,
+    *,
+    valid_links: _Graph | None = None,
+    test_links: _Graph | None = None,
+    out: _Path | None = None,
+    settings: Settings | None = None,
+) -> AlignmentResult:
+    """Align two graphs given as paths, polars frames or arrays of names (a data set folder alone will do as well).
+
+    With `out` everything is kept in a run folder, and an interrupted run goes on; without, nothing is written.
+    """
+    settings = settings or Settings()
+    given = (source, target, seeds, valid_links, test_links)
+    with tempfile.TemporaryDirectory(prefix="largegnn-") as scratch:
+        names = ("source", "target", "seeds", "valid_links", "test_links")
+        paths = [as_path(value, Path(scratch) / f"{name}.parquet") for name, value in zip(names, given, strict=True)]
+        assert paths[0] is not None
+        files = data_input(paths[0], paths[1], paths[2], valid_links=paths[3], test_links=paths[4])
+        if out is not None:
+            return AlignmentResult(*_named(run_pipeline(Path(out), files, settings)), Path(out).name)
+        pair = load_pair(files, settings.data)
+    run = run_in_memory(pair.task, settings, last="evaluate")
+    return AlignmentResult(run, pair.names, "in memory")
+
+
+def open_run(folder: _Path) -> AlignmentResult:
+    """The alignment a run folder holds."""
+    settings = resume_input(Path(folder))[1]
+    run = Run(settings, store=RunStore(Path(folder)))
+    run.artifact("alignment", Alignment)
+    return AlignmentResult(*_named(run), Path(folder).resolve().name)
+
+
+def _named(run: Run) -> tuple[Run, TaskNames]:
+    return run, run.artifact("names", TaskNames)
 
 
 def inspect(pair: LoadedPair, protocol: ProtocolSettings | None = None, memory_mb: float | None = None) -> Inspection:
@@ -92,10 +151,17 @@ def divide(task: AlignmentTask, settings: Settings | None = None) -> Division:
         parts=run.artifact("parts", Partition),
         cover=run.artifact("cover", Partition),
         subgraphs=run.artifact("subgraphs", SubgraphSet),
-        quality=PartitionQuality(**outcomes["subgraphs"].facts),
+        quality=quality_of(run),
         seconds={name: outcome.seconds for name, outcome in outcomes.items()},
         peak_memory_mb=max(outcome.peak_memory_mb for outcome in outcomes.values()),
     )
+
+
+def quality_of(run: Run) -> PartitionQuality:
+    """How good the division of a run is; its stages see no test links, so their share is added here."""
+    quality = PartitionQuality(**run.outcome("subgraphs").facts)
+    kept = share_kept(run.artifact("task", AlignmentTask).test_links, run.artifact("cover", Partition))
+    return dataclasses.replace(quality, test_kept=kept)
 
 
 def generate(

@@ -16,7 +16,10 @@ __all__ = [
     "DivisionSettings",
     "IntegrateSettings",
     "LandmarkSettings",
+    "MatchSettings",
     "ProtocolSettings",
+    "RoundSettings",
+    "SearchSettings",
     "Section",
     "Settings",
     "TrainSettings",
@@ -120,6 +123,48 @@ class IntegrateSettings(Section):
     )
 
 
+class RoundSettings(Section):
+    """Whether confident pairs become seeds of further training (stage `rounds`)."""
+
+    number: int = Field(0, ge=0, le=20, description="rounds of training on with confident pairs as seeds; 0 = none")
+    epochs: Positive = Field(10, description="epochs of each round")
+    min_confidence: float = Field(0.5, ge=0, le=1, description="confidence from which a pair becomes a seed")
+
+
+class SearchSettings(Section):
+    """How the nearest entities of the other graph are found (stage `search`)."""
+
+    method: Literal["auto", "torch", "flat", "ivf", "hnsw"] = Field(
+        "auto",
+        description="auto = exact with torch on a GPU or for small graphs, else Faiss IVF; see docs/alignment.md",
+    )
+    k: Positive = Field(12, description="neighbours kept for each entity; at least match.csls_k and match.k")
+    recall: float = Field(0.95, gt=0, le=1, description="share of true neighbours an approximate search must find")
+    max_memory_gb: float = Field(4.0, gt=0, description="memory of the search beyond vectors and results")
+
+
+class MatchSettings(Section):
+    """How neighbours become pairs with a confidence (stage `match`)."""
+
+    scoring: Literal["cosine", "csls", "transport"] = Field(
+        "csls", description="score of a pair; transport suits graphs where nearly every entity has a counterpart"
+    )
+    csls_k: Positive = Field(10, description="neighbourhood of CSLS")
+    support_weight: Weight = Field(0.15, description="cosine that one supporting neighbour pair is worth; 0 = off")
+    temperature: float = Field(0.02, gt=0, description="of transport (Sinkhorn)")
+    iterations: Positive = Field(30, description="of transport")
+    selection: Literal["mutual_top1", "mutual_knn", "one_to_one"] = Field(
+        "mutual_top1", description="which pairs may be put out; mutual_knn with k = 5 is the paper's"
+    )
+    k: Positive = Field(5, description="candidates kept for each entity, and the k of mutual_knn")
+    threshold: Literal["f1", "none"] = Field(
+        "f1", description="f1 = cut where the F1 expected from the valid links is best; none = put out all selected"
+    )
+    min_precision: float = Field(
+        0.0, ge=0, le=1, description="put out as many pairs as keep this expected precision; 0 = as threshold says"
+    )
+
+
 class Settings(Section):
     """All settings of a run."""
 
@@ -131,6 +176,15 @@ class Settings(Section):
     landmarks: LandmarkSettings = LandmarkSettings()
     train: TrainSettings = TrainSettings()
     integrate: IntegrateSettings = IntegrateSettings()
+    rounds: RoundSettings = RoundSettings()
+    search: SearchSettings = SearchSettings()
+    match: MatchSettings = MatchSettings()
+
+    @model_validator(mode="after")
+    def _check_neighbors(self) -> Self:
+        if self.search.k < max(self.match.csls_k, self.match.k):
+            raise ValueError("search.k must be at least match.csls_k and match.k")
+        return self
 
 
 class WorldSettings(Section):

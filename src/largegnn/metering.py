@@ -1,4 +1,4 @@
-"""Seconds and true peak memory of a stretch of work.
+"""Seconds and true peak memory of a stretch of work, and of the GPU where one is in use.
 
 On Linux the kernel's high-water mark of resident memory is set back at the start, so the peak is that of the stretch
 alone. Elsewhere the process's lifetime peak is reported, an upper bound; `exact` says which of the two it is.
@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 __all__ = ["Meter", "Usage", "available_memory_mb"]
 
@@ -23,6 +24,7 @@ class Usage:
     seconds: float
     peak_memory_mb: float
     exact: bool
+    peak_gpu_mb: float | None = None
 
 
 class Meter:
@@ -30,11 +32,16 @@ class Meter:
 
     def __init__(self) -> None:
         self._exact = _reset_peak()
+        gpu = _gpu()
+        if gpu is not None:
+            gpu.reset_peak_memory_stats()
         self._start = time.perf_counter()
 
     def read(self) -> Usage:
         """Seconds and peak memory since the start."""
-        return Usage(time.perf_counter() - self._start, _peak_mb(), self._exact)
+        gpu = _gpu()
+        peak_gpu = None if gpu is None else gpu.max_memory_allocated() / (1024 * 1024)
+        return Usage(time.perf_counter() - self._start, _peak_mb(), self._exact, peak_gpu)
 
 
 def available_memory_mb() -> float | None:
@@ -46,6 +53,12 @@ def available_memory_mb() -> float | None:
     except OSError:
         return None
     return None
+
+
+def _gpu() -> Any | None:
+    """PyTorch's CUDA module if this process uses a GPU; PyTorch is never loaded for the question."""
+    torch = sys.modules.get("torch")
+    return torch.cuda if torch is not None and torch.cuda.is_initialized() else None
 
 
 def _reset_peak() -> bool:

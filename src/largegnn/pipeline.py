@@ -28,7 +28,7 @@ from largegnn.stages import STAGE_NAMES, STAGES, Run, Stage, StageOutcome
 from largegnn.store import RunStore, file_checksum, fingerprint
 from largegnn.version import __version__
 
-__all__ = ["resume_input", "run_in_memory", "run_pipeline"]
+__all__ = ["flat_settings", "resume_input", "run_in_memory", "run_pipeline"]
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +108,10 @@ def _perform(run: Run, stage: Stage) -> dict[str, Any]:
     meter = Meter()
     artifacts, facts = stage.run(run)
     usage = meter.read()
-    run.keep(artifacts, stage.name, StageOutcome(round(usage.seconds, 3), round(usage.peak_memory_mb, 1), facts))
+    gpu_mb = None if usage.peak_gpu_mb is None else round(usage.peak_gpu_mb, 1)
+    run.keep(
+        artifacts, stage.name, StageOutcome(round(usage.seconds, 3), round(usage.peak_memory_mb, 1), facts, gpu_mb)
+    )
     return artifacts
 
 
@@ -223,7 +226,7 @@ def _refuse_other_run(
 
 
 def _difference(run: Run, store: RunStore, stage: Stage, recorded: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
-    before, now = _flat(recorded), _flat(_settings_of(stage, run.settings))
+    before, now = flat_settings(recorded), flat_settings(_settings_of(stage, run.settings))
     changed = [f"{key} was {before.get(key)!r}, is {value!r}" for key, value in now.items() if before.get(key) != value]
     known = store.manifest.get("input_files", {})
     changed += [
@@ -234,7 +237,8 @@ def _difference(run: Run, store: RunStore, stage: Stage, recorded: Mapping[str, 
     return "; ".join(changed) or f"stage {stage.name} of another version of the program"
 
 
-def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+def flat_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by dotted key."""
     flat: dict[str, Any] = {}
     for section, content in settings.items():
         flat |= (

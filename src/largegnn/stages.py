@@ -15,9 +15,11 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from largegnn.artifacts import (
+    Alignment,
     AlignmentTask,
     EntityEmbeddings,
     MergedGraph,
+    Neighbors,
     Partition,
     SubgraphSet,
     TaskNames,
@@ -28,7 +30,7 @@ from largegnn.data.inputs import DataInput
 from largegnn.data.load import load_pair
 from largegnn.data.merge import count_merge, merge
 from largegnn.devices import memory_budget
-from largegnn.division import PARTITIONERS, add_landmarks, build_subgraphs, check_cap, measure_quality
+from largegnn.division import PARTITIONERS, add_landmarks, build_subgraphs, check_cap, measure_quality, share_kept
 from largegnn.errors import InputError
 from largegnn.fresh_divisions import FreshDivisions, divide_once
 from largegnn.sizing import DivisionPlan, plan_division
@@ -59,6 +61,7 @@ class StageOutcome:
     seconds: float
     peak_memory_mb: float
     facts: dict[str, Any]
+    peak_gpu_mb: float | None = None
 
 
 class Run:
@@ -80,11 +83,22 @@ class Run:
             self._made[key] = self.store.load(stage.name, key, kind)
         return cast(_Artifact, self._made[key])
 
+    def hidden_task(self) -> AlignmentTask:
+        """The task without its test links: all that any stage but the last may see."""
+        task = self.artifact("task", AlignmentTask)
+        return dataclasses.replace(task, test_links=task.test_links[:0])
+
+    def final_embeddings(self) -> EntityEmbeddings:
+        """The vectors to align by: those of the last round, or of the first training."""
+        return self.artifact("refined_embeddings" if self.settings.rounds.number else "embeddings", EntityEmbeddings)
+
     def outcome(self, stage: str) -> StageOutcome:
         """What a finished stage cost and found out."""
         if stage not in self._outcomes and self.store is not None:
             record = self.store.stages[stage]
-            self._outcomes[stage] = StageOutcome(record.seconds, record.peak_memory_mb, record.facts)
+            self._outcomes[stage] = StageOutcome(
+                record.seconds, record.peak_memory_mb, record.facts, record.peak_gpu_mb
+            )
         return self._outcomes[stage]
 
     def finished(self) -> list[str]:
@@ -107,14 +121,14 @@ def _run_load(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _run_merge(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
-    graph = merge(run.artifact("task", AlignmentTask), run.settings.protocol.seeds_from)
+    graph = merge(run.hidden_task(), run.settings.protocol.seeds_from)
     counts = count_merge(graph)
     facts = {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, **dataclasses.asdict(counts)}
     return {"merged": graph}, facts
 
 
 def _run_partition(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
-    settings, task = run.settings, run.artifact("task", AlignmentTask)
+    settings, task = run.settings, run.hidden_task()
     plan = plan_for(task, settings)
     _log.info("partition: %d parts, cap %s: %s", plan.num_parts, f"{plan.cap:,}", plan.reason)
     partition = PARTITIONERS[settings.division.partitioner](
@@ -136,7 +150,7 @@ def _run_landmarks(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     cover = add_landmarks(
         run.artifact("merged", MergedGraph),
         parts,
-        run.artifact("task", AlignmentTask).seeds(settings.protocol.seeds_from),
+        run.hidden_task().seeds(settings.protocol.seeds_from),
         run.outcome("partition").facts["cap"],
         eta=settings.landmarks.eta,
         decay=settings.landmarks.decay,
@@ -146,7 +160,7 @@ def _run_landmarks(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _run_subgraphs(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
-    task, cover = run.artifact("task", AlignmentTask), run.artifact("cover", Partition)
+    task, cover = run.hidden_task(), run.artifact("cover", Partition)
     subgraphs = build_subgraphs(task, task.seeds(run.settings.protocol.seeds_from), cover)
     # Measured here and not on demand, so that a finished division always says how good it is.
     quality = measure_quality(task, run.artifact("merged", MergedGraph), cover, run.artifact("parts", Partition))
@@ -159,7 +173,7 @@ def _run_train(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     # Imported here: PyTorch takes seconds, and the stages before this one do without it.
     from largegnn.training import history_facts, train
 
-    settings, task = run.settings, run.artifact("task", AlignmentTask)
+    settings, task = run.settings, run.hidden_task()
     seed = derived_seed(settings.seed, "train")
     if run.store is None or run.work_folder is None:
         facts, graph = run.outcome("partition").facts, run.artifact("merged", MergedGraph)
@@ -182,7 +196,7 @@ def _run_integrate(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     from largegnn.training import integrate
 
     embeddings = integrate(
-        run.artifact("task", AlignmentTask),
+        run.hidden_task(),
         run.artifact("model", TrainedModel),
         run.artifact("subgraphs", SubgraphSet),
         run.settings,
@@ -192,6 +206,68 @@ def _run_integrate(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     if num_uncovered:
         _log.warning("integrate: %s entities are not covered", f"{num_uncovered:,}")
     return {"embeddings": embeddings}, {"num_uncovered": num_uncovered, "dim": embeddings.vectors.shape[1]}
+
+
+def _run_rounds(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    settings = run.settings
+    if not settings.rounds.number:
+        return {}, {"history": []}
+    from largegnn.rounds import run_rounds
+
+    model, embeddings, history = run_rounds(
+        run.hidden_task(),
+        run.artifact("model", TrainedModel),
+        run.artifact("embeddings", EntityEmbeddings),
+        settings,
+        run.outcome("partition").facts,
+        derived_seed(settings.seed, "rounds"),
+        run.store,
+        run.work_folder,
+    )
+    return {"refined_model": model, "refined_embeddings": embeddings}, {"history": history}
+
+
+def _run_search(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    from largegnn.aligning import search
+    from largegnn.training import choose_device
+
+    device, seed = choose_device(run.settings.device), derived_seed(run.settings.seed, "search")
+    near_targets, near_sources, facts = search(run.hidden_task(), run.final_embeddings(), run.settings, device, seed)
+    return {"source_neighbors": near_targets, "target_neighbors": near_sources}, facts
+
+
+def _run_match(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    from largegnn.aligning import match
+    from largegnn.training import choose_device
+
+    alignment, facts = match(
+        run.hidden_task(),
+        run.final_embeddings(),
+        run.artifact("source_neighbors", Neighbors),
+        run.artifact("target_neighbors", Neighbors),
+        run.settings,
+        choose_device(run.settings.device),
+    )
+    return {"alignment": alignment}, facts
+
+
+def _run_evaluate(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    from largegnn.evaluating import evaluate
+    from largegnn.training import choose_device
+
+    task = run.artifact("task", AlignmentTask)
+    report = evaluate(
+        task,
+        run.final_embeddings(),
+        run.artifact("alignment", Alignment),
+        run.artifact("source_neighbors", Neighbors),
+        run.artifact("target_neighbors", Neighbors),
+        run.settings,
+        choose_device(run.settings.device),
+    )
+    kept = share_kept(task.test_links, run.artifact("cover", Partition))
+    partition = {**run.outcome("subgraphs").facts, "test_kept": kept}
+    return {}, {**report, "partition": partition}
 
 
 def plan_for(task: AlignmentTask, settings: Settings) -> DivisionPlan:
@@ -220,5 +296,23 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "integrate", 1, ("load", "subgraphs", "train"), ("integrate",), {"embeddings": EntityEmbeddings}, _run_integrate
     ),
+    Stage(
+        "rounds",
+        1,
+        ("load", "integrate"),
+        ("seed", "rounds", "search", "match"),
+        {"refined_model": TrainedModel, "refined_embeddings": EntityEmbeddings},
+        _run_rounds,
+    ),
+    Stage(
+        "search",
+        1,
+        ("load", "integrate", "rounds"),
+        ("seed", "search"),
+        {"source_neighbors": Neighbors, "target_neighbors": Neighbors},
+        _run_search,
+    ),
+    Stage("match", 1, ("load", "search"), ("protocol", "match"), {"alignment": Alignment}, _run_match),
+    Stage("evaluate", 1, ("load", "match"), ("protocol", "match"), {}, _run_evaluate),
 )
 STAGE_NAMES = tuple(stage.name for stage in STAGES)

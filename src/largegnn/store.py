@@ -48,6 +48,7 @@ class StageRecord:
     seconds: float
     peak_memory_mb: float
     finished: str
+    peak_gpu_mb: float | None = None
 
 
 class RunStore:
@@ -90,10 +91,15 @@ class RunStore:
         (self.folder / file).parent.mkdir(parents=True, exist_ok=True)
         self._write(file, lambda path: _save_arrays(path, _pack(artifact)[0]))
 
-    def load_scratch(self, file: str, kind: type[_Artifact]) -> _Artifact | None:
-        """Map what `save_scratch` wrote, if it is there; the rename says that it is whole."""
+    def load_scratch(
+        self, file: str, kind: type[_Artifact], scalars: Mapping[str, Any] | None = None
+    ) -> _Artifact | None:
+        """Map what `save_scratch` wrote, if it is there; the rename says that it is whole.
+
+        Only arrays were written: plain values must be known to the caller.
+        """
         path = self.folder / file
-        return typing.cast(_Artifact, _unpack(kind, _load_arrays(path), {})) if path.is_file() else None
+        return typing.cast(_Artifact, _unpack(kind, _load_arrays(path), scalars or {})) if path.is_file() else None
 
     def is_intact(self, stage: str, key: str | None = None) -> bool:
         """Whether the files of a stage are there and are the ones that were written."""

@@ -42,11 +42,17 @@ def train(
     subgraphs_of_round: Callable[[int], SubgraphSet],
     seed: int,
     folder: Path | None = None,
+    start: TrainedModel | None = None,
 ) -> tuple[TrainedModel, list[EpochRecord]]:
-    """Train over the divisions given; with a `folder`, checkpoints go there and an interrupted run goes on."""
+    """Train over the divisions given, from parameters drawn at random or from those of `start`.
+
+    With a `folder`, checkpoints go there and an interrupted run goes on.
+    """
     device = choose_device(settings.device)
     options = TrainOptions(**settings.train.model_dump())
     model = EmbeddingModel(task.num_entities, task.num_relations, options, device, seed)
+    if start is not None:
+        _take_over(model, start)
     validates = settings.protocol.seeds_from == "train" and len(task.valid_links) > 0
     trainer = Trainer(
         model,
@@ -120,6 +126,14 @@ def _to_artifact(model: EmbeddingModel, options: TrainOptions) -> TrainedModel:
         relation_rows=model.relations.detach().cpu().numpy(),
         encoder_weights=torch.cat(weights).numpy(),
     )
+
+
+@torch.no_grad()
+def _take_over(model: EmbeddingModel, start: TrainedModel) -> None:
+    """Begin with trained parameters; the optimiser's state begins anew."""
+    model.entities.values.copy_(torch.from_numpy(np.asarray(start.entity_rows).copy()))
+    model.relations.copy_(torch.from_numpy(np.asarray(start.relation_rows).copy()))
+    _load_weights(model.encoder, start.encoder_weights)
 
 
 @torch.no_grad()

@@ -9,13 +9,18 @@ from __future__ import annotations
 from largegnn.artifacts.checks import IntArray
 from largegnn.artifacts.division import MergedGraph, Partition, PartitionQuality, Subgraph, SubgraphSet
 from largegnn.artifacts.embedding import EntityEmbeddings, TrainedModel
+from largegnn.artifacts.matching import REASONS, Alignment, Neighbors
+from largegnn.artifacts.pairs import are_among, pair_keys
 from largegnn.artifacts.task import AlignmentTask, SeedsFrom, StringTable, TaskNames
 
 __all__ = [
+    "REASONS",
+    "Alignment",
     "AlignmentTask",
     "EntityEmbeddings",
     "IntArray",
     "MergedGraph",
+    "Neighbors",
     "Partition",
     "PartitionQuality",
     "SeedsFrom",
@@ -24,4 +29,6 @@ __all__ = [
     "SubgraphSet",
     "TaskNames",
     "TrainedModel",
+    "are_among",
+    "pair_keys",
 ]

@@ -9,8 +9,12 @@ import typer
 from rich.console import Console
 from rich.logging import RichHandler
 
+from largegnn.cli.align import align_command
 from largegnn.cli.configure import config_command
 from largegnn.cli.divide import divide_command
+from largegnn.cli.download import download_command
+from largegnn.cli.evaluate import compare_command, evaluate_command
+from largegnn.cli.export import explain_command, export_command
 from largegnn.cli.generate import generate_command
 from largegnn.cli.inspection import inspect_command
 from largegnn.cli.train import train_command
@@ -26,11 +30,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("align")(align_command)
+app.command("evaluate")(evaluate_command)
+app.command("compare")(compare_command)
+app.command("export")(export_command)
+app.command("explain")(explain_command)
 app.command("divide")(divide_command)
 app.command("train")(train_command)
 app.command("inspect")(inspect_command)
 app.command("generate")(generate_command)
 app.command("config")(config_command)
+app.command("download")(download_command)
 
 
 def _print_version(value: bool) -> None:

@@ -154,7 +154,7 @@ def _row_of_run(run: Run) -> Row:
     row["seconds"] = {name: outcome.seconds for name, outcome in outcomes.items()}
     row["peak_memory_mb"] = max(outcome.peak_memory_mb for outcome in outcomes.values())
     if _LAST in outcomes:
-        row |= _shares(PartitionQuality(**outcomes[_LAST].facts))
+        row |= _shares(api.quality_of(run))
     return row
 
 

@@ -8,7 +8,11 @@ from typing import Annotated
 
 import typer
 
+from largegnn import api
 from largegnn.config import PRESETS, Settings
+from largegnn.data.inputs import DataInput
+from largegnn.errors import InputError
+from largegnn.pipeline import resume_input
 from largegnn.resolving import resolve
 
 __all__ = [
@@ -17,6 +21,7 @@ __all__ = [
     "FormatOption",
     "JsonOption",
     "PresetOption",
+    "ResumeOption",
     "SeedOption",
     "SeedsFromOption",
     "SeedsOption",
@@ -29,6 +34,7 @@ __all__ = [
     "ValidLinksOption",
     "ValidShareOption",
     "common_flags",
+    "input_and_settings",
     "run_settings",
 ]
 
@@ -57,6 +63,7 @@ SettingsFileOption = Annotated[Path | None, typer.Option("--config", help="a TOM
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="one setting, as section.key=value; may be repeated")
 ]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="go on with the run in --out, as it was begun")]
 JsonOption = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
 
 
@@ -80,6 +87,30 @@ def common_flags(
         "seed": seed,
         "device": device,
     }
+
+
+def input_and_settings(
+    paths: tuple[Path | None, Path | None, Path | None, Path | None, Path | None],
+    out: Path,
+    resume: bool,
+    preset: str | None,
+    file: Path | None,
+    overrides: list[str] | None,
+    flags: Mapping[str, object | None],
+) -> tuple[DataInput | None, Settings]:
+    """What to run on, and how: from the command line, or from the run folder to be resumed.
+
+    `paths` are source (or folder), target, seeds, valid links and test links.
+    """
+    source, target, seeds, valid_links, test_links = paths
+    if resume:
+        if source is not None:
+            raise InputError("--resume takes input and settings from the run folder", fix="leave the input out")
+        return resume_input(out)
+    if source is None:
+        raise InputError("no input was given", expected="FOLDER, SOURCE TARGET --seeds FILE, or --resume")
+    given = api.data_input(source, target, seeds, valid_links=valid_links, test_links=test_links)
+    return given, run_settings(preset, file, overrides, flags)
 
 
 def run_settings(

@@ -8,11 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from largegnn import api
 from largegnn.cli import options
 from largegnn.cli.tables import print_table
-from largegnn.errors import InputError
-from largegnn.pipeline import resume_input, run_pipeline
+from largegnn.pipeline import run_pipeline
 from largegnn.stages import STAGE_NAMES, Run
 
 __all__ = ["train_command"]
@@ -38,31 +36,24 @@ def train_command(
     preset: options.PresetOption = None,
     config: options.SettingsFileOption = None,
     overrides: options.SetOption = None,
-    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out, as it was begun")] = False,
+    resume: options.ResumeOption = False,
     force: Annotated[str | None, typer.Option("--force", help=f"compute anew from this stage on: {_STAGES}")] = None,
     first: Annotated[str | None, typer.Option("--from", help="first stage to compute")] = None,
     last: Annotated[str, typer.Option("--to", help="last stage to compute")] = _LAST,
     as_json: options.JsonOption = False,
 ) -> None:
     """Merge, divide, train and bring all entities into one space."""
-    if resume:
-        if source is not None:
-            raise InputError("--resume takes input and settings from the run folder", fix="leave the input out")
-        given, settings = resume_input(out)
-    else:
-        if source is None:
-            raise InputError("no input was given", expected="FOLDER, SOURCE TARGET --seeds FILE, or --resume")
-        given = api.data_input(source, target, seeds, valid_links=valid_links, test_links=test_links)
-        flags = options.common_flags(
-            valid_share=valid_share,
-            form=form,
-            fold=fold,
-            skip_unknown=skip_unknown,
-            seeds_from=seeds_from,
-            seed=seed,
-            device=device,
-        )
-        settings = options.run_settings(preset, config, overrides, flags)
+    flags = options.common_flags(
+        valid_share=valid_share,
+        form=form,
+        fold=fold,
+        skip_unknown=skip_unknown,
+        seeds_from=seeds_from,
+        seed=seed,
+        device=device,
+    )
+    paths = (source, target, seeds, valid_links, test_links)
+    given, settings = options.input_and_settings(paths, out, resume, preset, config, overrides, flags)
     _show(run_pipeline(out, given, settings, force=force, first=first, last=last), out, as_json)
 
 

@@ -10,11 +10,20 @@ from largegnn.artifacts import AlignmentTask, MergedGraph, Partition, SeedsFrom
 from largegnn.division.cps import cps
 from largegnn.division.landmarks import add_landmarks, check_cap
 from largegnn.division.metis import merged_metis
-from largegnn.division.quality import measure_quality
+from largegnn.division.quality import measure_quality, share_kept
 from largegnn.division.sbp import sbp
 from largegnn.division.subgraphs import build_subgraphs
 
-__all__ = ["PARTITIONERS", "Partitioner", "add_landmarks", "build_subgraphs", "check_cap", "measure_quality", "warm_up"]
+__all__ = [
+    "PARTITIONERS",
+    "Partitioner",
+    "add_landmarks",
+    "build_subgraphs",
+    "check_cap",
+    "measure_quality",
+    "share_kept",
+    "warm_up",
+]
 
 Partitioner = Callable[[AlignmentTask, MergedGraph, SeedsFrom, int, int], Partition]
 

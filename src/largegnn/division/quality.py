@@ -15,7 +15,7 @@ from largegnn.artifacts import AlignmentTask, IntArray, MergedGraph, Partition, 
 from largegnn.division.compiled import compiled
 from largegnn.division.membership import Membership, count_sharing, invert_parts, share_part
 
-__all__ = ["measure_quality"]
+__all__ = ["measure_quality", "share_kept"]
 
 
 def measure_quality(
@@ -39,6 +39,11 @@ def measure_quality(
         valid_kept=_kept(membership, task.valid_links),
         test_kept=_kept(membership, task.test_links),
     )
+
+
+def share_kept(links: IntArray, partition: Partition) -> float | None:
+    """The share of `links` (k, 2) with both ends in one part; None of none."""
+    return _kept(invert_parts(partition.num_entities, partition.entities, partition.part_ptr), links)
 
 
 def _kept(membership: Membership, pairs: IntArray) -> float | None:

@@ -7,7 +7,7 @@ entity in none is not covered. `encode_full` uses that all parameters are global
 layer by layer, and no triple is lost.
 Cost: one forward pass over what is encoded. Memory: the result, which may be a memory map, and one subgraph or chunk.
 
-# Departs: `encode_full` is not in the paper.
+# Departs: `encode_full` is not in the paper, and its mean counts every subgraph alike.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from largegnn.embedding import layerwise
 from largegnn.embedding.structure import GraphStructure
 
 __all__ = ["Encoder", "average_subgraphs", "encode_full"]
+
+_WITHOUT_NEIGHBORS = np.float32(0.01)  # so that an entity without neighbours in any subgraph has a vector too
 
 
 class Encoder(Protocol):
@@ -78,16 +80,23 @@ def average_subgraphs(
     *,
     outputs: npt.NDArray[np.float32] | None = None,
 ) -> EntityEmbeddings:
-    """Mean of each entity's unit vectors over `parts`: the entities of a subgraph, distinct, and its structure."""
+    """Mean of each entity's unit vectors over `parts`: the entities of a subgraph, distinct, and its structure.
+
+    A subgraph counts by the number of neighbours it keeps of the entity: one that has it at the border, as a landmark,
+    knows little of it.
+    """
     if outputs is None:
         outputs = np.empty((len(entity_rows), encoder.output_dim), dtype=np.float32)
     outputs.fill(0.0)
-    counts = np.zeros(len(outputs), dtype=np.int32)
+    weights = np.zeros(len(outputs), dtype=np.float32)
     for entities, structure in parts:
         ids = torch.from_numpy(entities.astype(np.int64)).to(entity_rows.device)
         rows = entity_rows.index_select(0, ids).to(relation_rows.device)
         vectors = functional.normalize(encoder(rows, relation_rows, structure.to(relation_rows.device)), dim=1)
-        outputs[entities] += vectors.cpu().numpy()
-        counts[entities] += 1
-    outputs /= np.maximum(counts, 1)[:, None].astype(np.float32)
-    return EntityEmbeddings(outputs, counts > 0)
+        weight = np.diff(structure.pair_ptr.cpu().numpy()).astype(np.float32) + _WITHOUT_NEIGHBORS
+        outputs[entities] += vectors.cpu().numpy() * weight[:, None]
+        weights[entities] += weight
+    covered = weights > 0
+    weights[~covered] = 1.0
+    outputs /= weights[:, None]
+    return EntityEmbeddings(outputs, covered)

@@ -25,10 +25,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from largegnn.artifacts import IntArray
+from largegnn.artifacts import IntArray, pair_keys
 from largegnn.errors import ArtifactError
 
-__all__ = ["SAME_SCORE", "Ranks", "Scoring", "full_precision", "precision_recall_f1", "rank_links", "summarise"]
+__all__ = [
+    "SAME_SCORE",
+    "Ranks",
+    "Scoring",
+    "full_precision",
+    "precision_recall_f1",
+    "rank_edges",
+    "rank_links",
+    "rank_matrix",
+    "summarise",
+]
 
 Scoring = Literal["cosine", "csls"]
 _HITS = (1, 5, 10)
@@ -82,6 +92,41 @@ def rank_links(
     return Ranks(_rest_last(forward, both), _rest_last(backward, both))
 
 
+def rank_matrix(scores: torch.Tensor, gold_rows: IntArray, gold_columns: IntArray, same: float = SAME_SCORE) -> Ranks:
+    """Rank each gold entry (k,) of a score matrix (q, c) in its row and its column; scores within `same` are equal."""
+    places = [torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(scores.device) for ids in (gold_rows, gold_columns)]
+    gold = scores[places[0], places[1]]
+    ranks = []
+    for matrix, lines in ((scores, places[0]), (scores.T, places[1])):
+        counts = torch.empty(len(lines), dtype=torch.int64, device=scores.device)
+        step = max(1, (1 << 26) // max(matrix.shape[1], 1))
+        for start in range(0, len(lines), step):
+            chunk = matrix[lines[start : start + step]]
+            counts[start : start + step] = (chunk >= gold[start : start + step, None] - same).sum(dim=1)
+        ranks.append(counts.cpu().numpy())
+    return Ranks(*ranks)
+
+
+def rank_edges(
+    ends: IntArray,
+    scores: npt.NDArray[Any],
+    gold_ends: IntArray,
+    gold_scores: npt.NDArray[Any],
+    num_candidates: int,
+    same: float = SAME_SCORE,
+) -> IntArray:
+    """Rank gold edges (k,) among the edges (e,) that share their end; one that is no edge (NaN) is last of all."""
+    order = np.argsort(ends, kind="stable")
+    starts = np.searchsorted(ends[order], gold_ends)
+    stops = np.searchsorted(ends[order], gold_ends, side="right")
+    # As good as the gold, counted by running sums over the edges of each gold's end.
+    owner = np.repeat(np.arange(len(gold_ends)), stops - starts)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(stops - starts) - (stops - starts), stops - starts)
+    rivals = scores[order[starts[owner] + within]]
+    as_good = np.bincount(owner[rivals >= gold_scores[owner] - same], minlength=len(gold_ends))
+    return np.where(np.isnan(gold_scores), max(num_candidates, 2), as_good)
+
+
 def summarise(ranks: Ranks) -> dict[str, dict[str, float | None]]:
     """Hits@1, @5, @10 and MRR of either direction and their mean; None where there is no link to rank."""
     # Both directions rank the same number of links, so the mean of the two is the measure of all ranks together.
@@ -107,7 +152,7 @@ def precision_recall_f1(pairs: IntArray, test_links: IntArray) -> dict[str, floa
 def _distinct_keys(pairs: IntArray) -> IntArray:
     """One number for each distinct row of (p, 2), ascending."""
     # Sorted by hand: np.unique hashes, and numbers packed like these collide, which is a hundred times slower.
-    keys: IntArray = np.sort(pairs[:, 0].astype(np.int64) << 32 | pairs[:, 1])
+    keys: IntArray = np.sort(pair_keys(pairs))
     distinct: IntArray = keys[np.diff(keys, prepend=-1) != 0]
     return distinct
 

@@ -1,0 +1,191 @@
+"""The public data sets that can be fetched by name: where they lie, what their files are called, how to cite them.
+
+In: a name the user typed. Out: a `DataSet`, a frozen value; nothing here reaches the network. A place is either a file
+with a direct address (`RemoteFile`) or the public record of a figshare item (`Listing`), whose answer names the files
+with their sizes and MD5 sums; `files_in_listing` reads that answer. Nobody promises that these addresses stay: every
+one of them can be replaced by `--mirror URL` or `--from FILE`.
+
+What is known, and from whom: OpenEA's README names the Dropbox file and figshare item 19258760, version 2, for v1.1
+(version 3, file 34234391, is v2.0: the same folder names, other entity names). The SHA-512 is the one that the public
+code of the `kgm` library demands of the Dropbox file. DBpedia1M is figshare item 21119380 by the paper; what its files
+are called is not known here. DBP1M, LargeEA's set, is another one: its README links Google Drive, which asks for a
+click before it gives a large file. None of this could be tried where it was written.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from largegnn.errors import InputError
+
+__all__ = ["ARCHIVE_SUFFIXES", "DATASETS", "DataSet", "Listing", "RemoteFile", "files_in_listing", "find_dataset"]
+
+ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst")
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file with an address; `checksum` is written as `sha512:...`, with any algorithm of hashlib."""
+
+    name: str
+    url: str
+    size: int | None = None
+    checksum: str | None = None
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The public record of a figshare item, as JSON."""
+
+    url: str
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """One name of the catalogue.
+
+    `folder` is the one folder of the archive to unpack, None for all; `home` the folder below --out that holds what is
+    unpacked ("" for --out itself). Places are tried in order; without any, the file has to be fetched by hand.
+    """
+
+    name: str
+    title: str
+    archive: str | None
+    places: tuple[RemoteFile | Listing, ...]
+    page: str
+    licence: str
+    citation: str
+    folder: str | None = None
+    home: str = ""
+    note: str = ""
+
+    def known_checksum(self, file_name: str) -> str | None:
+        """What a file of this name has to hash to, if that is known."""
+        files = (place for place in self.places if isinstance(place, RemoteFile))
+        return next((file.checksum for file in files if file.name == file_name), None)
+
+
+_OPENEA_FOLDERS = tuple(
+    f"{pair}_{size}_{version}"
+    for size in ("15K", "100K")
+    for pair in ("EN_FR", "EN_DE", "D_W", "D_Y")
+    for version in ("V1", "V2")
+)
+_OPENEA_ZIP = "OpenEA_dataset_v1.1.zip"
+
+
+def _openea(name: str, title: str, folder: str | None) -> DataSet:
+    return DataSet(
+        name=name,
+        title=title,
+        archive=_OPENEA_ZIP,
+        places=(
+            RemoteFile(
+                _OPENEA_ZIP,
+                "https://www.dropbox.com/s/nzjxbam47f9yk3d/OpenEA_dataset_v1.1.zip?dl=1",
+                checksum="sha512:b7d1465c60130a02e9eec85e43841bb2d777fd2d13133f06c29d5507bc12cb29"
+                "ebec1065319a5d746fe261ee459dba7c16d61095d7cc7038274dc63932e93029",
+            ),
+            Listing("https://api.figshare.com/v2/articles/19258760/versions/2"),
+        ),
+        page="https://figshare.com/articles/dataset/OpenEA_dataset_v1_1/19258760/2",
+        licence="as stated on the page; drawn from DBpedia, Wikidata and YAGO, each with its own licence",
+        citation="Sun et al.: A Benchmarking Study of Embedding-based Entity Alignment for Knowledge Graphs. "
+        "PVLDB 13, 2020. https://github.com/nju-websoft/OpenEA",
+        folder=folder,
+    )
+
+
+DATASETS: dict[str, DataSet] = {
+    entry.name: entry
+    for entry in (
+        _openea("openea", "OpenEA v1.1, all 16 sets", None),
+        *(_openea(folder, f"OpenEA v1.1, {folder} alone", folder) for folder in _OPENEA_FOLDERS),
+        DataSet(
+            name="dbpedia1m",
+            title="DBpedia1M, EN-FR and EN-DE, the LargeGNN paper's",
+            archive=None,
+            places=(Listing("https://api.figshare.com/v2/articles/21119380"),),
+            page="https://doi.org/10.6084/m9.figshare.21119380",
+            licence="as stated on the page; drawn from DBpedia",
+            citation="Xin et al.: Large-scale Entity Alignment via Knowledge Graph Merging, Partitioning and "
+            "Embedding. CIKM 2022. https://arxiv.org/abs/2208.11125",
+            home="dbpedia1m",
+        ),
+        DataSet(
+            name="dbp1m",
+            title="DBP1M, EN-FR and EN-DE, LargeEA's (not DBpedia1M)",
+            archive="mkdata.zip",
+            places=(),
+            page="https://drive.google.com/file/d/15jeGD-6pVGlqI5jCn7KJfGIER6AeoQ-L/view",
+            licence="as stated on the page; drawn from DBpedia",
+            citation="Ge et al.: LargeEA: Aligning Entities for Large-scale Knowledge Graphs. "
+            "https://arxiv.org/abs/2108.05211 https://github.com/ZJU-DAILY/LargeEA",
+            home="dbp1m",
+            note="Google Drive wants a browser: open the page, fetch mkdata.zip, then give it with --from",
+        ),
+    )
+}
+
+
+def find_dataset(name: str, datasets: Mapping[str, DataSet] = DATASETS) -> DataSet:
+    """The data set of this name, in small or capital letters, with - or _; refuses others with the nearest names."""
+    names = {_plain(known): known for known in datasets}
+    if _plain(name) in names:
+        return datasets[names[_plain(name)]]
+    close = [names[match] for match in difflib.get_close_matches(_plain(name), list(names), n=3, cutoff=0.6)]
+    raise InputError(
+        f"no public data set is called {name!r}",
+        expected=", ".join(datasets),
+        fix=f"did you mean {' or '.join(close)}?" if close else "`largegnn download --list` says what there is",
+    )
+
+
+def files_in_listing(text: bytes, dataset: DataSet, url: str) -> list[RemoteFile]:
+    """The archives a figshare record offers: the one the data set names, or all of them."""
+    try:
+        record: Any = json.loads(text)
+        entries = record["files"] if isinstance(record, dict) else record
+        files = [_listed_file(entry) for entry in entries if not entry.get("is_link_only")]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(
+            "the place answered something else than a list of files",
+            where=url,
+            expected="a figshare record with files, each with name, size and download_url",
+            found=repr(text[:80]),
+            fix=f"fetch the file by hand from {dataset.page} and give it with --from FILE",
+        ) from None
+    wanted = [
+        file
+        for file in files
+        if (file.name == dataset.archive if dataset.archive else file.name.lower().endswith(ARCHIVE_SUFFIXES))
+    ]
+    if not wanted:
+        raise InputError(
+            "the record does not offer the data set's archive",
+            where=url,
+            expected=dataset.archive or f"a file ending in {', '.join(ARCHIVE_SUFFIXES)}",
+            found=", ".join(file.name for file in files) or "no files",
+            fix=f"look at {dataset.page}, fetch the file by hand and give it with --from FILE",
+        )
+    return wanted
+
+
+def _listed_file(entry: Mapping[str, Any]) -> RemoteFile:
+    md5 = str(entry.get("computed_md5") or entry.get("supplied_md5") or "").lower()
+    size = entry.get("size")
+    return RemoteFile(
+        name=str(entry["name"]),
+        url=str(entry["download_url"]),
+        size=size if isinstance(size, int) and size > 0 else None,
+        checksum=f"md5:{md5}" if re.fullmatch(r"[0-9a-f]{32}", md5) else None,
+    )
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("-", "_")

@@ -1,0 +1,203 @@
+"""The stage `evaluate`: how good an alignment is by the test links, which no other stage reads (section 6).
+
+Ideal setting: every test source ranks all test targets and the other way round, for each decoding. Real setting: pairs
+put out among all entities that are no seeds, judged by the test links. Every figure comes with its protocol.
+
+Valid links that are no seeds take part in the real setting like any other entity; a pair that is one of them is known,
+and counts neither way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from largegnn.artifacts import Alignment, AlignmentTask, EntityEmbeddings, IntArray, Neighbors, are_among
+from largegnn.config import Settings
+from largegnn.matching import SearchOptions, SearchResult, search_both
+from largegnn.matching.candidates import FloatArray, build_candidates, csls
+from largegnn.matching.confidence import reliability
+from largegnn.matching.dense import cosine_matrix, dense_bytes_allowed
+from largegnn.matching.selection import mutual_knn, mutual_top1
+from largegnn.matching.support import SUPPORT_PER_SCORE, SupportFinder
+from largegnn.matching.transport import transport_dense, transport_sparse
+from largegnn.reporting.metrics import (
+    SAME_SCORE,
+    Ranks,
+    Scoring,
+    precision_recall_f1,
+    rank_edges,
+    rank_links,
+    rank_matrix,
+    summarise,
+)
+
+__all__ = ["evaluate", "protocol_of"]
+
+_SCORINGS: tuple[Scoring, ...] = ("cosine", "csls")
+_DENSE_LINKS = 50_000  # test links up to which transport sees every pair
+_SAME_PLAN = 1e-4  # closer entries of a plan differ in rounding only
+_CANDIDATES = 50  # of each test entity, where it does not, and for support
+
+
+def evaluate(
+    task: AlignmentTask,
+    embeddings: EntityEmbeddings,
+    alignment: Alignment,
+    source_neighbors: Neighbors,
+    target_neighbors: Neighbors,
+    settings: Settings,
+    device: torch.device,
+) -> dict[str, Any]:
+    """Figures of both settings with their protocol; None for what there are no test links to measure by."""
+    report: dict[str, Any] = {"protocol": protocol_of(task, settings), "ideal": None, "real": None, "reliability": None}
+    if len(task.test_links):
+        report["ideal"] = _ideal(task, embeddings, settings, device)
+        report["real"] = _real(task, alignment, source_neighbors, target_neighbors, settings)
+        report["reliability"] = _true_reliability(task, alignment, settings)
+    return report
+
+
+def protocol_of(task: AlignmentTask, settings: Settings) -> dict[str, Any]:
+    """What every figure of a run was measured under."""
+    match, seeds = settings.match, task.seeds(settings.protocol.seeds_from)
+    num_links = len(task.train_links) + len(task.valid_links) + len(task.test_links)
+    return {
+        "seeds_from": settings.protocol.seeds_from,
+        "num_seeds": len(seeds),
+        "seed_share": len(seeds) / num_links if num_links else None,
+        "fold": settings.data.fold,
+        "num_test_links": len(task.test_links),
+        "ideal_candidates": "all test targets for each test source, and the other way round; ties count against us",
+        "real_candidates": "all entities of either side that are no seeds",
+        "csls_k": match.csls_k,
+        "transport": {"temperature": match.temperature, "iterations": match.iterations},
+        "support_weight": match.support_weight,
+        "rounds": settings.rounds.number,
+        "seed": settings.seed,
+        "features": "structure only",
+    }
+
+
+def _ideal(
+    task: AlignmentTask, embeddings: EntityEmbeddings, settings: Settings, device: torch.device
+) -> dict[str, Any]:
+    links, options = task.test_links, settings.match
+    result: dict[str, Any] = {}
+    for scoring in _SCORINGS:
+        ranks = rank_links(
+            embeddings.vectors[links[:, 0]],
+            embeddings.vectors[links[:, 1]],
+            scoring,
+            options.csls_k,
+            source_covered=np.asarray(embeddings.covered[links[:, 0]]),
+            target_covered=np.asarray(embeddings.covered[links[:, 1]]),
+            device=device,
+            chunk_bytes=1 << 28 if device.type == "cpu" else 4 << 30,
+        )
+        result[scoring] = summarise(ranks)
+    contest = _Contest(task, embeddings, settings, device)
+    result["transport"] = summarise(contest.by_transport(contest.graph.cosines))
+    if options.support_weight:
+        plain = csls(contest.graph, contest.near_targets, contest.near_sources, options.csls_k)
+        weight = options.support_weight * SUPPORT_PER_SCORE["csls"]
+        finder = SupportFinder(task, task.seeds(settings.protocol.seeds_from), weight)
+        supported, support = finder.add_to(contest.graph, plain)
+        result["csls+support"] = summarise(contest.by_edges(supported))
+        helped = np.asarray(contest.graph.cosines + options.support_weight * support, dtype=np.float32)
+        result["transport+support"] = summarise(contest.by_transport(helped))
+    return result
+
+
+class _Contest:
+    """The test entities of either side against each other, each with its nearest candidates."""
+
+    def __init__(
+        self, task: AlignmentTask, embeddings: EntityEmbeddings, settings: Settings, device: torch.device
+    ) -> None:
+        self._links, self._options, self._device = task.test_links, settings.match, device
+        self._sources, self._targets = (np.unique(self._links[:, side]) for side in (0, 1))
+        self._vectors = embeddings.vectors[self._sources], embeddings.vectors[self._targets]
+        self._covered = [np.asarray(embeddings.covered[ids]) for ids in (self._sources, self._targets)]
+        found = search_both(
+            self._vectors[0],
+            self._vectors[1],
+            _CANDIDATES,
+            source_covered=self._covered[0],
+            target_covered=self._covered[1],
+            options=SearchOptions(device=str(device), seed=settings.seed % 2**31),
+        )
+        self.near_targets = _named(self._sources, self._targets, found[0])
+        self.near_sources = _named(self._targets, self._sources, found[1])
+        self.graph = build_candidates(self.near_targets, self.near_sources)
+        self._gold = self.graph.find(self._links)
+
+    def by_edges(self, scores: FloatArray, same: float = SAME_SCORE) -> Ranks:
+        """Ranks among the candidates; a partner that is none of them is last."""
+        gold = np.full(len(self._links), np.nan)
+        gold[self._gold >= 0] = scores[self._gold[self._gold >= 0]]
+        return Ranks(
+            rank_edges(self.graph.sources, scores, self._links[:, 0], gold, len(self._targets), same),
+            rank_edges(self.graph.targets, scores, self._links[:, 1], gold, len(self._sources), same),
+        )
+
+    def by_transport(self, edge_scores: FloatArray) -> Ranks:
+        """Ranks by the transport plan over all pairs, or over the candidates where those are too many."""
+        options = self._options
+        rows = np.searchsorted(self._sources, self.graph.sources)
+        columns = np.searchsorted(self._targets, self.graph.targets)
+        shape = (len(self._sources), len(self._targets))
+        everywhere = all(bool(covered.all()) for covered in self._covered)
+        fits = max(shape) <= _DENSE_LINKS and 4 * shape[0] * shape[1] <= dense_bytes_allowed(self._device)
+        if not (everywhere and fits):
+            plan = transport_sparse(rows, columns, edge_scores, shape, options.temperature, options.iterations)
+            return self.by_edges(plan, _SAME_PLAN)
+        matrix = cosine_matrix(self._vectors[0], self._vectors[1], self._device)
+        places = torch.from_numpy(rows).to(self._device), torch.from_numpy(columns).to(self._device)
+        matrix[places] = torch.from_numpy(np.array(edge_scores)).to(self._device)
+        gold_rows = np.searchsorted(self._sources, self._links[:, 0])
+        gold_columns = np.searchsorted(self._targets, self._links[:, 1])
+        dense_plan = transport_dense(matrix, options.temperature, options.iterations)
+        return rank_matrix(dense_plan, gold_rows, gold_columns, _SAME_PLAN)
+
+
+def _named(queries: IntArray, corpus: IntArray, result: SearchResult) -> Neighbors:
+    """What was found among rows, as entities."""
+    return Neighbors(queries, np.where(result.positions >= 0, corpus[result.positions], -1), result.scores)
+
+
+def _real(
+    task: AlignmentTask,
+    alignment: Alignment,
+    source_neighbors: Neighbors,
+    target_neighbors: Neighbors,
+    settings: Settings,
+) -> dict[str, Any]:
+    graph = build_candidates(source_neighbors, target_neighbors)
+    plain = csls(graph, source_neighbors, target_neighbors, settings.match.csls_k)
+    chosen = {
+        "mutual_5nn": mutual_knn(graph, graph.cosines, 5),
+        "mutual_top1": mutual_top1(graph, graph.cosines),
+        "csls_mutual_top1": mutual_top1(graph, plain),
+    }
+    pairs = {name: np.stack([graph.sources[edges], graph.targets[edges]], axis=1) for name, edges in chosen.items()}
+    pairs["selected"] = alignment.pairs[alignment.mutual]
+    pairs["threshold"] = alignment.pairs[alignment.accepted]
+    result = {}
+    for name, output in pairs.items():
+        judged = output[~are_among(output, _known_links(task, settings))]
+        result[name] = {**precision_recall_f1(judged, task.test_links), "pairs": len(judged)}
+    return result
+
+
+def _true_reliability(task: AlignmentTask, alignment: Alignment, settings: Settings) -> list[dict[str, Any]]:
+    """How often pairs of each tenth of the confidence were right, by the test links."""
+    rows = alignment.mutual & ~are_among(alignment.pairs, _known_links(task, settings))
+    return reliability(alignment.confidence[rows], are_among(alignment.pairs[rows], task.test_links))
+
+
+def _known_links(task: AlignmentTask, settings: Settings) -> IntArray:
+    """Links that are neither seeds nor to be found."""
+    return task.valid_links if settings.protocol.seeds_from == "train" else task.valid_links[:0]

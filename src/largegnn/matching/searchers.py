@@ -1,0 +1,190 @@
+"""The searchers by name, and the one door to them: `search` and `search_both`.
+
+In: vectors of queries (q, d) and of a corpus (c, d), of any length, in memory or memory-mapped, with masks of what is
+covered. Out: for each query the positions and cosines of its k nearest, by (-score, position), and how they were found.
+
+The door holds every check, so that a searcher sees only rows with a direction: uncovered rows and vectors of zeros
+find nothing and are never found. "auto" searches exactly on a GPU, and on the processor up to the size where that
+takes a minute or so; beyond, by inverted lists (IVF). HNSW answers a query fastest but takes far longer to build than
+IVF, which does not pay where each corpus is searched once; it is there for whoever asks for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from largegnn.artifacts import IntArray
+from largegnn.errors import ArtifactError, InputError
+from largegnn.matching.faiss_search import RecallAim, flat_search, hnsw_search, ivf_search
+from largegnn.matching.torch_search import torch_search
+from largegnn.matching.unit_rows import Found, Scores, UnitRows, check_rows
+
+__all__ = ["SEARCHERS", "SearchOptions", "SearchResult", "Searcher", "search", "search_both"]
+
+_log = logging.getLogger(__name__)
+
+# Multiply-adds of an exact search that a processor gets done while one waits: a minute on two cores.
+_EXACT_ON_CPU = 5e12
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How to search.
+
+    `recall` is what an approximate search must reach on a sample of `recall_sample` queries; "ivf" may read the share
+    `most_read` of its lists for that, and hands over to "torch" where it takes more (1: never); `half` starts an exact
+    search in half precision (None: on a GPU), which changes its time, not its result; `max_memory_gb` bounds what a
+    search makes beyond its input and output, for "ivf" and "hnsw" also beyond their index.
+    """
+
+    device: str = "cpu"
+    recall: float = 0.95
+    recall_sample: int = 1000
+    most_read: float = 0.02
+    seed: int = 0
+    max_memory_gb: float = 4.0
+    half: bool | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.recall <= 1:
+            raise InputError("no such recall", expected="more than 0, at most 1", found=str(self.recall))
+        if not 0 < self.most_read <= 1:
+            raise InputError("no such share of lists", expected="more than 0, at most 1", found=str(self.most_read))
+        if self.max_memory_gb <= 0 or self.recall_sample < 1:
+            raise InputError("memory and sample of a search must be positive", found=str(self))
+        if torch.device(self.device).type == "cuda" and not torch.cuda.is_available():
+            raise InputError("there is no GPU that can be used", found=self.device, fix="name cpu as the device")
+
+    @property
+    def max_bytes(self) -> int:
+        """The memory allowed."""
+        return int(self.max_memory_gb * 1e9)
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """The nearest of each query: positions (q, k) int64 in the corpus, -1 where there are fewer; scores (q, k) float32.
+
+    Scores are cosines, -inf where there is no neighbour. `method` is the searcher used, `recall` what it reached on a
+    sample of `recall_sample` queries (None: the search is exact); `num_float32` and `num_float64` count the queries
+    that had to be searched again in that precision for the result to be certain.
+    """
+
+    positions: IntArray
+    scores: Scores
+    method: str
+    recall: float | None
+    recall_sample: int
+    num_float32: int
+    num_float64: int
+
+
+class Searcher(Protocol):
+    """Finds the k nearest of the corpus for every query, best first, equal ones by place."""
+
+    def __call__(self, queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions, /) -> Found:
+        """Places (q, k) among the rows of the corpus, -1 where there are fewer, exact scores, and facts."""
+        ...
+
+
+def search(
+    queries: npt.NDArray[Any],
+    corpus: npt.NDArray[Any],
+    k: int,
+    method: str = "auto",
+    *,
+    query_covered: Mask | None = None,
+    corpus_covered: Mask | None = None,
+    options: SearchOptions | None = None,
+) -> SearchResult:
+    """The k nearest of the corpus (c, d) for each of the queries (q, d), by cosine; masks (q,) and (c,)."""
+    _check(queries, corpus, k, method)
+    query_rows = check_rows(queries, query_covered, "queries")
+    return _search(query_rows, check_rows(corpus, corpus_covered, "corpus"), k, method, options or SearchOptions())
+
+
+def search_both(
+    sources: npt.NDArray[Any],
+    targets: npt.NDArray[Any],
+    k: int,
+    method: str = "auto",
+    *,
+    source_covered: Mask | None = None,
+    target_covered: Mask | None = None,
+    options: SearchOptions | None = None,
+) -> tuple[SearchResult, SearchResult]:
+    """The k nearest targets (t, d) of each source (s, d), and the k nearest sources of each target."""
+    _check(sources, targets, k, method)
+    options = options or SearchOptions()
+    source_rows = check_rows(sources, source_covered, "sources")
+    target_rows = check_rows(targets, target_covered, "targets")
+    return (
+        _search(source_rows, target_rows, k, method, options),
+        _search(target_rows, source_rows, k, method, options),
+    )
+
+
+def _check(queries: npt.NDArray[Any], corpus: npt.NDArray[Any], k: int, method: str) -> None:
+    """Refuse what no searcher could do, before any work is done."""
+    if method != "auto" and method not in SEARCHERS:
+        raise InputError(f"no searcher is called {method}", expected=", ".join(["auto", *SEARCHERS]), found=method)
+    if k < 1:
+        raise InputError("a search needs neighbours to look for", expected="k of at least 1", found=str(k))
+    if queries.ndim != 2 or corpus.ndim != 2 or queries.shape[1] != corpus.shape[1]:
+        raise ArtifactError(f"a search needs (q, d) and (c, d) arrays, not {queries.shape} and {corpus.shape}")
+
+
+def _search(queries: UnitRows, corpus: UnitRows, k: int, method: str, options: SearchOptions) -> SearchResult:
+    """Search among checked rows, and put what was found where the queries stand in their array."""
+    if method == "auto":
+        method = _choose(queries, corpus, options)
+        _log.info("searching %d x %d rows of %d by %s", len(queries), len(corpus), corpus.dim, method)
+    found = SEARCHERS[method](queries, corpus, k, options)
+    positions, scores = corpus.positions(found.places), found.scores
+    if queries.kept is not None:
+        positions = np.full((len(queries.vectors), k), -1, dtype=np.int64)
+        scores = np.full(positions.shape, -np.inf, dtype=np.float32)
+        positions[queries.kept], scores[queries.kept] = corpus.positions(found.places), found.scores
+    again = found.num_float32, found.num_float64
+    return SearchResult(positions, scores, found.handed_to or method, found.recall, found.recall_sample, *again)
+
+
+def _choose(queries: UnitRows, corpus: UnitRows, options: SearchOptions) -> str:
+    """The searcher that suits the device and the size."""
+    if torch.device(options.device).type == "cuda":
+        return "torch"
+    return "torch" if len(queries) * len(corpus) * corpus.dim <= _EXACT_ON_CPU else "ivf"
+
+
+def _torch(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions) -> Found:
+    """Exact, on the device."""
+    return torch_search(queries, corpus, k, device=options.device, half=options.half, max_bytes=options.max_bytes)
+
+
+def _flat(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions) -> Found:
+    """Exact, by Faiss."""
+    return flat_search(queries, corpus, k, max_bytes=options.max_bytes)
+
+
+def _ivf(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions) -> Found:
+    """Approximate, by inverted lists."""
+    return ivf_search(queries, corpus, k, _aim(options), seed=options.seed)
+
+
+def _hnsw(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions) -> Found:
+    """Approximate, over a graph of neighbours."""
+    return hnsw_search(queries, corpus, k, _aim(options), seed=options.seed)
+
+
+def _aim(options: SearchOptions) -> RecallAim:
+    return RecallAim(options.recall, options.recall_sample, options.most_read, options.max_bytes)
+
+
+SEARCHERS: dict[str, Searcher] = {"torch": _torch, "flat": _flat, "ivf": _ivf, "hnsw": _hnsw}

@@ -1,0 +1,65 @@
+"""Which candidate pairs are put out, by what they score: the table of selections.
+
+In: a `CandidateGraph` and a score for each edge. Out: the positions of the chosen edges, ascending.
+`mutual_knn` is the paper's (each among the other's k best), `mutual_top1` its strictest form, `one_to_one` an
+assignment that uses each entity at most once and has the greatest sum of scores among those with most pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from largegnn.artifacts import IntArray
+from largegnn.matching.candidates import CandidateGraph, FloatArray, ranks
+
+__all__ = ["SELECTIONS", "Selection", "mutual_knn", "mutual_top1", "one_to_one"]
+
+Selection = Callable[[CandidateGraph, FloatArray, int], IntArray]
+
+
+def mutual_knn(graph: CandidateGraph, scores: FloatArray, k: int = 5) -> IntArray:
+    """Edges that are among the k best of both ends."""
+    near = (ranks(graph.sources, scores) <= k) & (ranks(graph.targets, scores) <= k)
+    return np.flatnonzero(near)
+
+
+def mutual_top1(graph: CandidateGraph, scores: FloatArray, k: int = 1) -> IntArray:
+    """Edges that are the best of both ends, whatever k."""
+    return mutual_knn(graph, scores, 1)
+
+
+def one_to_one(graph: CandidateGraph, scores: FloatArray, k: int = 5) -> IntArray:
+    """An assignment over the edges that are among the k best of either end.
+
+    Entities may stay alone: each source has a place of its own that costs more than any edge, so that a full matching
+    always exists and as many as possible are paired.
+    """
+    near = np.flatnonzero((ranks(graph.sources, scores) <= k) | (ranks(graph.targets, scores) <= k))
+    if not len(near):
+        return near
+    sources, rows = np.unique(graph.sources[near], return_inverse=True)
+    targets, columns = np.unique(graph.targets[near], return_inverse=True)
+    values = scores[near].astype(np.float64)
+    # Costs must not be zero: the sparse solver takes a stored zero for an absent edge.
+    costs = values.max() - values + 1.0
+    alone = costs.max() * (min(len(sources), len(targets)) + 1)
+    own = np.arange(len(sources))
+    weights = sparse.csr_matrix(
+        (
+            np.concatenate([costs, np.full(len(sources), alone)]),
+            (np.concatenate([rows, own]), np.concatenate([columns, len(targets) + own])),
+        ),
+        shape=(len(sources), len(targets) + len(sources)),
+    )
+    matched_rows, matched_columns = csgraph.min_weight_full_bipartite_matching(weights)
+    partner = np.full(len(sources), -1)
+    partner[matched_rows] = matched_columns
+    chosen: IntArray = near[partner[rows] == columns]
+    return chosen
+
+
+SELECTIONS: dict[str, Selection] = {"mutual_knn": mutual_knn, "mutual_top1": mutual_top1, "one_to_one": one_to_one}

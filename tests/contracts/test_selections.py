@@ -1,0 +1,58 @@
+"""What every entry of `SELECTIONS` promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from largegnn.matching.candidates import CandidateGraph, FloatArray, ranks
+from largegnn.matching.selection import SELECTIONS, mutual_top1
+from tests.matching.random_candidates import edges_of, scored_graphs
+
+every_selection = pytest.mark.parametrize("name", sorted(SELECTIONS))
+
+
+@every_selection
+@given(drawn=scored_graphs(), k=st.integers(1, 6))
+def test_gives_distinct_edges_in_order_within_k(name: str, drawn: tuple[CandidateGraph, FloatArray], k: int) -> None:
+    graph, scores = drawn
+    before = scores.copy()
+    chosen = SELECTIONS[name](graph, scores, k)
+    assert chosen.dtype.kind == "i"
+    assert bool(np.all(np.diff(chosen) > 0))
+    assert bool(np.all((chosen >= 0) & (chosen < len(graph))))
+    place = np.minimum(ranks(graph.sources, scores), ranks(graph.targets, scores))
+    assert bool(np.all(place[chosen] <= k))
+    assert np.array_equal(scores, before)
+    assert np.array_equal(SELECTIONS[name](graph, scores, k), chosen), "the same every time"
+
+
+@every_selection
+@given(drawn=scored_graphs())
+def test_with_one_candidate_for_each_no_entity_is_put_out_twice(
+    name: str, drawn: tuple[CandidateGraph, FloatArray]
+) -> None:
+    graph, scores = drawn
+    chosen = edges_of(graph, SELECTIONS[name](graph, scores, 1))
+    for side in (0, 1):
+        ends = [edge[side] for edge in chosen]
+        assert len(set(ends)) == len(ends)
+
+
+@every_selection
+@given(drawn=scored_graphs(), k=st.integers(1, 6))
+def test_puts_out_no_less_than_the_pairs_both_ends_prefer(
+    name: str, drawn: tuple[CandidateGraph, FloatArray], k: int
+) -> None:
+    graph, scores = drawn
+    assert len(SELECTIONS[name](graph, scores, k)) >= len(mutual_top1(graph, scores))
+
+
+@every_selection
+def test_nothing_of_nothing(name: str) -> None:
+    none = np.empty(0, dtype=np.float32)
+    chosen = SELECTIONS[name](CandidateGraph(none, none, none), none, 5)
+    assert chosen.shape == (0,)
+    assert chosen.dtype.kind == "i"

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from largegnn.artifacts import Neighbors
+from largegnn.errors import ArtifactError
+from largegnn.matching.candidates import CandidateGraph, FloatArray, build_candidates, csls, margins, ranks
+from tests.matching.random_candidates import EIGHTHS, SOURCES, TARGETS, edges_of, scored_graphs
+
+NOTHING = -np.inf
+
+
+@pytest.fixture
+def both() -> tuple[Neighbors, Neighbors]:
+    """Sources 0, 1, 2 and targets 10, 11, 12; the two nearest of each, cosines in tenths:
+
+    0: 10 (9), 11 (5)     10: 0 (9), 2 (8)
+    1: 11 (7)             11: 1 (7), 0 (5)
+    2: 10 (8), 12 (2)     12: 1 (3), 2 (2)      1 and 12 were found by 12 alone
+    """
+    from_source = Neighbors(
+        np.array([0, 1, 2]),
+        np.array([[10, 11], [11, -1], [10, 12]]),
+        np.array([[0.9, 0.5], [0.7, NOTHING], [0.8, 0.2]]),
+    )
+    from_target = Neighbors(
+        np.array([10, 11, 12]), np.array([[0, 2], [1, 0], [1, 2]]), np.array([[0.9, 0.8], [0.7, 0.5], [0.3, 0.2]])
+    )
+    return from_source, from_target
+
+
+def test_candidates_by_hand(both: tuple[Neighbors, Neighbors]) -> None:
+    graph = build_candidates(*both)
+    assert edges_of(graph) == [(0, 10), (0, 11), (1, 11), (1, 12), (2, 10), (2, 12)]
+    assert graph.cosines.tolist() == pytest.approx([0.9, 0.5, 0.7, 0.3, 0.8, 0.2])
+    assert graph.find(np.array([(1, 12), (1, 10), (2, 12), (9, 99)])).tolist() == [3, -1, 5, -1]
+    # Mean cosines with k = 2: 0: .7, 1: .7, 2: .5; 10: .85, 11: .6, 12: .25.
+    expected = [1.8 - 1.55, 1.0 - 1.3, 1.4 - 1.3, 0.6 - 0.95, 1.6 - 1.35, 0.4 - 0.75]
+    assert csls(graph, *both, k=2).tolist() == pytest.approx(expected, abs=1e-6)
+    # With k = 1: 0: .9, 1: .7, 2: .8; 10: .9, 11: .7, 12: .3.
+    expected = [0.0, 1.0 - 1.6, 0.0, 0.6 - 1.0, 1.6 - 1.7, 0.4 - 1.1]
+    assert csls(graph, *both, k=1).tolist() == pytest.approx(expected, abs=1e-6)
+    assert ranks(graph.sources, graph.cosines).tolist() == [1, 2, 1, 2, 1, 2]
+    assert ranks(graph.targets, graph.cosines).tolist() == [1, 2, 1, 1, 2, 2]
+    assert margins(graph.sources, graph.cosines, 0.5).tolist() == pytest.approx([0.4, -0.4, 0.4, -0.4, 0.6, -0.6])
+    assert margins(graph.targets, graph.cosines, 0.5).tolist() == pytest.approx([0.1, -0.2, 0.2, 0.1, -0.1, -0.1])
+
+
+def test_a_pair_found_twice_keeps_the_score_of_the_source() -> None:
+    one = Neighbors(np.array([0]), np.array([[5]]), np.array([[0.75]]))
+    other = Neighbors(np.array([5]), np.array([[0]]), np.array([[0.5]]))
+    graph = build_candidates(one, other)
+    assert edges_of(graph) == [(0, 5)]
+    assert graph.cosines.tolist() == [0.75]
+
+
+def test_nothing_found() -> None:
+    none = Neighbors(np.empty(0), np.empty((0, 3)), np.empty((0, 3)))
+    graph = build_candidates(none, none)
+    assert len(graph) == 0
+    assert graph.find(np.array([(0, 5)])).tolist() == [-1]
+    for result in (
+        csls(graph, none, none),
+        ranks(graph.sources, graph.cosines),
+        margins(graph.targets, graph.cosines, 1.0),
+    ):
+        assert result.shape == (0,)
+
+
+def test_what_makes_no_graph_is_refused(both: tuple[Neighbors, Neighbors]) -> None:
+    with pytest.raises(ArtifactError, match="targets has shape"):
+        CandidateGraph(np.array([0, 1]), np.array([5]), np.array([0.5, 0.5]))
+    with pytest.raises(ArtifactError, match="at least 1"):
+        csls(build_candidates(*both), *both, k=0)
+
+
+@st.composite
+def searches(draw: st.DrawFn) -> tuple[Neighbors, Neighbors, npt.NDArray[Any]]:
+    """What two searches over a matrix of cosines find; some entities are no queries and are not found."""
+    cosines = np.array([[draw(EIGHTHS) for _ in TARGETS] for _ in SOURCES])
+    k = draw(st.integers(1, 8))
+    free = [sorted(draw(st.sets(st.sampled_from(side)))) for side in (SOURCES, TARGETS)]
+
+    def search(queries: list[int], corpus: list[int], score: npt.NDArray[Any]) -> Neighbors:
+        ids, scores = np.full((len(queries), k), -1), np.full((len(queries), k), NOTHING)
+        for row, query in enumerate(queries):
+            found = sorted(corpus, key=lambda other: (-score[query % 6, other % 6], other))[:k]
+            ids[row, : len(found)] = found
+            scores[row, : len(found)] = [score[query % 6, other % 6] for other in found]
+        return Neighbors(np.array(queries), ids, scores)
+
+    return search(free[0], free[1], cosines), search(free[1], free[0], cosines.T), cosines
+
+
+@given(drawn=searches(), k=st.integers(1, 9))
+def test_candidates_are_the_union_and_csls_is_its_formula(
+    drawn: tuple[Neighbors, Neighbors, npt.NDArray[Any]], k: int
+) -> None:
+    from_source, from_target, cosines = drawn
+    found: set[tuple[int, int]] = set()
+    near: dict[int, list[float]] = {}
+    for neighbors, is_source in ((from_source, True), (from_target, False)):
+        for query, ids, scores in zip(
+            neighbors.queries.tolist(), neighbors.ids.tolist(), neighbors.scores.tolist(), strict=True
+        ):
+            others = [other for other in ids if other >= 0]
+            found |= {(query, other) if is_source else (other, query) for other in others}
+            near[query] = [score for score in scores[:k] if score > -math.inf]
+    graph = build_candidates(from_source, from_target)
+    assert edges_of(graph) == sorted(found)
+    assert graph.cosines.tolist() == [cosines[s, t - 6] for s, t in sorted(found)]
+    expected = [
+        2 * cosines[s, t - 6] - sum(near[s]) / len(near[s]) - sum(near[t]) / len(near[t]) for s, t in sorted(found)
+    ]
+    assert csls(graph, from_source, from_target, k).tolist() == pytest.approx(expected, abs=1e-6)
+
+
+@given(drawn=scored_graphs())
+def test_ranks_and_margins_are_their_definition(drawn: tuple[CandidateGraph, FloatArray]) -> None:
+    graph, scores = drawn
+    for ends in (graph.sources, graph.targets):
+        places, gaps = ranks(ends, scores).tolist(), margins(ends, scores, 9.0).tolist()
+        for edge in range(len(graph)):
+            rivals = [other for other in range(len(graph)) if ends[other] == ends[edge] and other != edge]
+            better = [r for r in rivals if scores[r] > scores[edge] or (scores[r] == scores[edge] and r < edge)]
+            assert places[edge] == 1 + len(better)
+            assert gaps[edge] == (scores[edge] - max(scores[r] for r in rivals) if rivals else 9.0)

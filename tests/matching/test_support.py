@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from largegnn.artifacts import AlignmentTask, IntArray
+from largegnn.matching.candidates import CandidateGraph, FloatArray
+from largegnn.matching.support import SupportFinder
+
+Edge = tuple[int, int]
+
+
+def weight_slowly(task: AlignmentTask, entity: int, neighbor: int) -> float:
+    """How much a neighbour narrows things down: the relation by which it reaches fewest entities, to the -1/4."""
+    triples = [tuple(triple) for triple in task.triples.tolist()]
+    reaches = []
+    for head, relation, tail in triples:
+        if (head, tail) == (neighbor, entity):
+            reaches.append(sum(h == neighbor and r == relation for h, r, _ in triples))
+        if (tail, head) == (neighbor, entity):
+            reaches.append(sum(t == neighbor and r == relation for _, r, t in triples))
+    return min(reaches) ** -0.25 if reaches and entity != neighbor else 0.0
+
+
+def support_slowly(task: AlignmentTask, edge: Edge, matched: dict[Edge, float]) -> float:
+    """Every matched pair of neighbours speaks by its certainty and by how much it narrows things down; 2 at most."""
+    total = sum(
+        certainty * weight_slowly(task, edge[0], source) * weight_slowly(task, edge[1], target)
+        for (source, target), certainty in matched.items()
+    )
+    return min(total, 2.0)
+
+
+def preferred_slowly(scores: dict[Edge, float]) -> dict[Edge, float]:
+    """Edges that are first at both ends, equal ones by order, with the certainty their margin gives them."""
+    chosen = {}
+    for edge, score in scores.items():
+        rivals = [[other for other in scores if other != edge and other[side] == edge[side]] for side in (0, 1)]
+        if all((scores[rival], edge) <= (score, rival) for side in rivals for rival in side):
+            gaps = [score - max((scores[rival] for rival in side), default=score - 1.0) for side in rivals]
+            chosen[edge] = 1 / (1 + math.exp(-(12 * min(gaps) - 1)))
+    return chosen
+
+
+def make_task(num_source: int, num_target: int, triples: list[tuple[int, int, int]], seeds: list[Edge]) -> AlignmentTask:
+    """Relations 0 and 1 are the source's, 2 and 3 the target's."""
+    rows = np.array(sorted(set(triples)), dtype=np.int32).reshape(-1, 3)
+    links = np.array(sorted(set(seeds)), dtype=np.int32).reshape(-1, 2)
+    return AlignmentTask(num_source, num_target, 2, 2, rows, links, links[:0], links[:0])
+
+
+def make_graph(scores: dict[Edge, float]) -> tuple[CandidateGraph, FloatArray]:
+    ends = np.array(sorted(scores), dtype=np.int32).reshape(-1, 2)
+    values = np.array([scores[edge] for edge in sorted(scores)], dtype=np.float32)
+    return CandidateGraph(ends[:, 0], ends[:, 1], np.clip(values, -1, 1)), values
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[AlignmentTask, dict[Edge, float]]:
+    """Five entities a side, any triples, self-loops and parallel ones too, seeds, and candidates with scores."""
+    source, target = st.integers(0, 4), st.integers(5, 9)
+    triples = draw(st.lists(st.tuples(source, st.integers(0, 1), source), max_size=14)) + draw(
+        st.lists(st.tuples(target, st.integers(2, 3), target), max_size=14)
+    )
+    seeds = draw(st.sets(st.tuples(source, target), max_size=4))
+    edges = draw(st.sets(st.tuples(source, target), max_size=10))
+    # Odd multiples of powers of two that no support can make equal: a tie would be decided by rounding.
+    values = draw(st.permutations(range(len(edges))))
+    scores = {edge: 0.0625 * value + 0.001 * value**2 for edge, value in zip(sorted(edges), values, strict=True)}
+    return make_task(5, 5, triples, sorted(seeds)), scores
+
+
+@given(case=cases(), weight=st.sampled_from([0.0, 0.3, 1.0]), passes=st.integers(0, 3))
+def test_support_is_its_definition(
+    case: tuple[AlignmentTask, dict[Edge, float]], weight: float, passes: int
+) -> None:
+    task, scores = case
+    expected, support = dict(scores), dict.fromkeys(scores, 0.0)
+    seeds = {(int(source), int(target)): 1.0 for source, target in task.train_links}
+    for _ in range(passes):
+        matched = dict(seeds)
+        for edge, certainty in preferred_slowly(expected).items():
+            matched[edge] = matched.get(edge, 0.0) + certainty
+        support = {edge: support_slowly(task, edge, matched) for edge in scores}
+        expected = {edge: score + weight * support[edge] for edge, score in scores.items()}
+    graph, values = make_graph(scores)
+    before = values.copy()
+    supported, found = SupportFinder(task, task.train_links, weight, passes).add_to(graph, values)
+    assert found.dtype == supported.dtype == np.float32
+    assert found.tolist() == pytest.approx([support[edge] for edge in sorted(scores)], abs=1e-5)
+    assert supported.tolist() == pytest.approx([expected[edge] for edge in sorted(scores)], abs=1e-5)
+    assert np.array_equal(values, before)
+
+
+def test_a_seed_counts_one_and_a_relation_that_reaches_many_less() -> None:
+    """Source 0 - 1 by a relation of its own, 0 - 2 by one with which 2 reaches 0, 3 and 4; the same in the target.
+
+    0   --r-- 1     3 --s-- 2 --s-- 4        5 --p-- 6, 5 --q-- 7, 8 --q-- 7, 9 --q-- 7
+    Between 0 and 5: seed (1, 6) adds 1, seed (2, 7) 3^-1/4 on either side.
+    """
+    triples = [(0, 0, 1), (0, 1, 2), (3, 1, 2), (4, 1, 2), (5, 2, 6), (5, 3, 7), (8, 3, 7), (9, 3, 7)]
+    graph, scores = make_graph({(0, 5): 0.5, (0, 6): 0.1})
+    for seeds, expected in (
+        ([(1, 6)], 1.0),
+        ([(2, 7)], 3**-0.5),
+        ([(1, 6), (2, 7)], 1 + 3**-0.5),
+        ([(1, 7)], 3**-0.25),
+        ([(3, 8)], 0.0),
+    ):
+        task = make_task(5, 5, triples, seeds)
+        supported, support = SupportFinder(task, task.train_links, 0.1, 1).add_to(graph, scores)
+        assert support.tolist() == pytest.approx([expected, 0.0])
+        assert supported.tolist() == pytest.approx([0.5 + 0.1 * expected, 0.1])
+
+
+def test_support_ends_at_two() -> None:
+    """A star of five, every ray a seed and a relation's only one."""
+    triples = [(0, 0, ray) for ray in range(1, 6)] + [(6, 2, ray) for ray in range(7, 12)]
+    task = make_task(6, 6, triples, [(ray, ray + 6) for ray in range(1, 6)])
+    graph, scores = make_graph({(0, 6): 0.5})
+    for number, expected in ((1, 1.0), (2, 2.0), (3, 2.0), (5, 2.0)):
+        supported, support = SupportFinder(task, task.train_links[:number], 1.0).add_to(graph, scores)
+        assert support.tolist() == [expected]
+        assert supported.tolist() == [0.5 + expected]
+
+
+CHAIN = [(0, 0, 1), (1, 0, 2), (2, 0, 3), (4, 2, 5), (5, 2, 6), (6, 2, 7)]
+
+
+def test_support_turns_a_wrong_choice_into_the_right_one() -> None:
+    """Chains 0 - 1 - 2 - 3 and 4 - 5 - 6 - 7, seed (0, 4); by their vectors 1 and 2 would rather be 6 and 5."""
+    scores = {(1, 5): 0.5, (1, 6): 0.55, (2, 5): 0.55, (2, 6): 0.5, (3, 7): 0.9}
+    graph, values = make_graph(scores)
+    task = make_task(4, 4, CHAIN, [(0, 4)])
+    supported, _ = SupportFinder(task, task.train_links, 0.3).add_to(graph, values)
+    found = dict(zip(sorted(scores), supported.tolist(), strict=True))
+    assert found[1, 5] > found[1, 6]
+    assert found[2, 6] > found[2, 5]
+    # One pass sees the seed and (3, 7); the next also sees that (1, 5) and (2, 6) speak for each other.
+    once, _ = SupportFinder(task, task.train_links, 0.3, passes=1).add_to(graph, values)
+    assert supported[0] > once[0]
+    unmoved, _ = SupportFinder(task, task.train_links, 0.0).add_to(graph, values)
+    assert np.array_equal(unmoved, values)
+
+
+def test_who_speaks_for_a_pair() -> None:
+    """For (1, 5) the neighbours 0, 2 and 4, 6; what a relation reaches twice speaks more softly."""
+    triples = [*CHAIN, (3, 1, 2), (7, 3, 6)]
+    task = make_task(4, 4, triples, [(0, 4)])
+    finder = SupportFinder(task, task.train_links)
+    matched: IntArray = np.array([(2, 6), (3, 7), (0, 4), (2, 7)])
+    assert finder.neighbors(1, 5, matched).tolist() == [[0, 4], [2, 6]]
+    assert finder.neighbors(2, 6, matched).tolist() == [[3, 7]]
+    assert finder.neighbors(1, 7, matched).tolist() == [[2, 6]]
+    nothing = finder.neighbors(1, 5, matched[:0])
+    assert nothing.shape == (0, 2)
+    # Two entities reach 2 by relation 0, so that (2, 6) is worth less than (0, 4) although its id is smaller.
+    shared = make_task(4, 4, [(1, 0, 2), (3, 0, 2), (1, 1, 3), (5, 2, 6), (5, 3, 7)], [])
+    ordered = SupportFinder(shared, shared.train_links).neighbors(1, 5, np.array([(2, 6), (3, 7)]))
+    assert ordered.tolist() == [[3, 7], [2, 6]]
+
+
+def test_nothing_to_support() -> None:
+    task = make_task(2, 2, [], [])
+    finder = SupportFinder(task, task.train_links)
+    graph, scores = make_graph({})
+    assert [len(part) for part in finder.add_to(graph, scores)] == [0, 0]
+    graph, scores = make_graph({(0, 2): 0.5})
+    supported, support = finder.add_to(graph, scores)
+    assert supported.tolist() == [0.5]
+    assert support.tolist() == [0.0]
