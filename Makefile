@@ -37,6 +37,8 @@ bench: $(READY)
 
 docs: $(READY)
 	$(BIN)/largegnn config > docs/settings.toml
+	$(BIN)/python benchmarks/figures.py
+	$(BIN)/python benchmarks/results_page.py
 
 clean:
 	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

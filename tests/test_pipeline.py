@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from largegnn import pipeline
+from largegnn import metering, pipeline
 from largegnn.artifacts import AlignmentTask, MergedGraph
 from largegnn.config import DataSettings, ProtocolSettings, Settings
 from largegnn.data.inputs import DataInput
@@ -238,6 +238,26 @@ def test_a_full_disk_is_said_and_leaves_what_was_done(toy_folder: Path, tmp_path
         )
         assert "load: reused" in ended.stderr
         assert set(json.loads(ended.stdout)["seconds"]) == set(STAGE_NAMES)
+
+
+def test_what_a_gpu_took_is_recorded(toy_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gpu:
+        peak = 7 << 30
+
+        def reset_peak_memory_stats(self) -> None:
+            self.peak = 3 << 20
+
+        def max_memory_allocated(self) -> int:
+            return self.peak
+
+    given = DataInput(folder=toy_folder)
+    monkeypatch.setattr(metering, "_gpu", lambda: None)
+    run_pipeline(tmp_path / "without", given, Settings(), last="load")
+    assert RunStore(tmp_path / "without").stages["load"].peak_gpu_mb is None
+    gpu = Gpu()
+    monkeypatch.setattr(metering, "_gpu", lambda: gpu)
+    run = run_pipeline(tmp_path / "with", given, Settings(), last="load")
+    assert run.outcome("load").peak_gpu_mb == RunStore(tmp_path / "with").stages["load"].peak_gpu_mb == 3.0
 
 
 def test_a_run_is_told_apart_by_what_it_lacks(tmp_path: Path) -> None:

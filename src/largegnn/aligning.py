@@ -39,10 +39,15 @@ __all__ = ["match", "score_candidates", "search"]
 _log = logging.getLogger(__name__)
 Mask = npt.NDArray[np.bool_]
 _DENSE_TRANSPORT = 50_000  # entities a side up to which transport sees every pair
-_ALONE = 0.5  # margin of a pair without a rival; larger ones are cut to it
-# Weights of CSLS, the two margins and support, as learnt from the valid links of ContEA_FR_EN: a stand-in for runs
-# without valid links.
-_STAND_IN = ((3.2, 6.5, 5.0, 0.4), -2.1)
+# Margin of a pair without a rival, by scoring; larger ones are cut to it. Transport scores are logarithms.
+_ALONE = {"cosine": 0.25, "csls": 0.5, "transport": 5.0}
+# Weights of CSLS, the two margins and support: a stand-in for runs without valid links. Those of CSLS were learnt from
+# the valid links of ContEA_FR_EN, those of transport follow from how often pairs of EN_FR_15K_V1 are right by margin.
+_STAND_IN = {
+    "cosine": ((3.2, 13.0, 10.0, 0.4), -2.1),
+    "csls": ((3.2, 6.5, 5.0, 0.4), -2.1),
+    "transport": ((0.0, 0.65, 0.65, 0.0), -0.9),
+}
 
 
 def search(
@@ -92,9 +97,10 @@ def match(
     supported, support = finder.add_to(graph, plain) if options.support_weight else (plain, np.zeros_like(plain))
     scores = score_candidates(graph, embeddings, supported, support, options, device)
     kept = np.union1d(mutual_knn(graph, scores, options.k), SELECTIONS[options.selection](graph, scores, options.k))
-    gaps = {side: margins(ends, supported, _ALONE) for side, ends in _ends(graph)}
-    limited = [np.clip(gaps[side], -_ALONE, _ALONE) for side in ("source", "target")]
-    features = np.stack([plain, *limited, support], axis=1)[kept].astype(np.float64)
+    most = _ALONE[options.scoring]
+    gaps = [margins(ends, scores, most)[kept] for _, ends in _ends(graph)]
+    limited = [np.clip(gap, -most, most) for gap in gaps]
+    features = np.stack([plain[kept], *limited, support[kept]], axis=1).astype(np.float64)
     place = {side: ranks(ends, scores)[kept] for side, ends in _ends(graph)}
     best = (place["source"] == 1) & (place["target"] == 1)
     pairs = np.stack([graph.sources[kept], graph.targets[kept]], axis=1)
@@ -104,12 +110,11 @@ def match(
     threshold = _cut(confidence[selected], calibration, options)
     accepted = selected & (confidence >= threshold.confidence)
     order = np.lexsort((place["source"], pairs[:, 0]))
-    rival = np.minimum(margins(graph.sources, scores, _ALONE), margins(graph.targets, scores, _ALONE))[kept]
     alignment = Alignment(
         pairs=pairs[order],
         cosines=graph.cosines[kept][order],
         scores=scores[kept][order],
-        margins=rival[order],
+        margins=np.minimum(*gaps)[order],
         source_ranks=place["source"][order],
         target_ranks=place["target"][order],
         confidence=confidence[order].astype(np.float32),
@@ -190,7 +195,7 @@ def _learn(
             "match: %s, so the confidence is not calibrated: it orders pairs, but is no probability",
             "there are no valid links" if not len(valid) else "too few valid links were found among the pairs",
         )
-        return uncalibrated(*_STAND_IN, float(min(num_free))), {"reliability": None}
+        return uncalibrated(*_STAND_IN[settings.match.scoring], float(min(num_free))), {"reliability": None}
     sizes = (len(halves[0]), len(halves[1]))
     return calibration, {"reliability": cross_checked(features, right, touched, best, sizes, num_free)}
 

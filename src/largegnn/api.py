@@ -11,6 +11,7 @@ from typing import Any
 
 from largegnn.artifacts import Alignment, AlignmentTask, Partition, PartitionQuality, SubgraphSet, TaskNames
 from largegnn.config import WORLD_PRESETS, DataSettings, ProtocolSettings, Settings, WorldSettings
+from largegnn.data.enlarge import Additions
 from largegnn.data.in_memory import as_path
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadedPair, load_pair
@@ -36,6 +37,7 @@ __all__ = [
     "load",
     "open_run",
     "quality_of",
+    "update",
 ]
 
 _Path = str | PathLike[str]
@@ -106,6 +108,43 @@ def open_run(folder: _Path) -> AlignmentResult:
     run = Run(settings, store=RunStore(Path(folder)))
     run.artifact("alignment", Alignment)
     return AlignmentResult(*_named(run), Path(folder).resolve().name)
+
+
+def update(
+    run: _Path,
+    source_triples: _Graph | None = None,
+    target_triples: _Graph | None = None,
+    seeds: _Graph | None = None,
+    *,
+    test_links: _Graph | None = None,
+    out: _Path,
+    form: str = "auto",
+    device: str | None = None,
+) -> AlignmentResult:
+    """Embed and align what came later with the model of a finished run; `out` becomes the enlarged run.
+
+    Triples are given like graphs to `align`, or as a list of paths.
+    """
+    from largegnn.updating import update_run
+
+    with tempfile.TemporaryDirectory(prefix="largegnn-") as scratch:
+        folder = Path(scratch)
+        added = Additions(
+            _paths(source_triples, folder / "source.parquet"),
+            _paths(target_triples, folder / "target.parquet"),
+            as_path(seeds, folder / "seeds.parquet"),
+            as_path(test_links, folder / "test_links.parquet"),
+        )
+        update_run(Path(run), added, Path(out), form, device)
+    return open_run(out)
+
+
+def _paths(value: _Graph | None, place: Path) -> tuple[Path, ...]:
+    """The paths of what is given: one, several, or what is written to `place` first."""
+    if isinstance(value, list | tuple) and all(isinstance(path, str | PathLike) for path in value):
+        return tuple(Path(path) for path in value)
+    path = as_path(value, place)
+    return () if path is None else (path,)
 
 
 def _named(run: Run) -> tuple[Run, TaskNames]:

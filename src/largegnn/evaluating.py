@@ -120,7 +120,11 @@ class _Contest:
         self._links, self._options, self._device = task.test_links, settings.match, device
         self._sources, self._targets = (np.unique(self._links[:, side]) for side in (0, 1))
         self._vectors = embeddings.vectors[self._sources], embeddings.vectors[self._targets]
-        self._covered = [np.asarray(embeddings.covered[ids]) for ids in (self._sources, self._targets)]
+        # A vector of zeros is none; balanced, two of them would find each other.
+        self._covered = [
+            np.asarray(embeddings.covered[ids]) & vectors.any(axis=1)
+            for ids, vectors in zip((self._sources, self._targets), self._vectors, strict=True)
+        ]
         found = search_both(
             self._vectors[0],
             self._vectors[1],

@@ -43,7 +43,7 @@ def test_neighbors(neighbors: Neighbors) -> None:
     assert neighbors.scores.dtype == np.float32
     with pytest.raises(ValueError, match="read-only"):
         neighbors.ids[0, 0] = 1
-    empty = Neighbors(np.empty(0), np.empty((0, 4)), np.empty((0, 4)))
+    empty = Neighbors(np.empty(0), np.empty((0, 4)), np.empty((0, 4), dtype=np.float32))
     assert empty.k == 4
     assert empty.row_of(np.array([3])).tolist() == [-1]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from largegnn.artifacts import AlignmentTask, IntArray, Partition
 from largegnn.data.merge import merge
 from largegnn.division.landmarks import add_landmarks
-from largegnn.division.quality import measure_quality
+from largegnn.division.quality import measure_quality, share_kept
 from tests.division.random_tasks import make_partition, make_task, partitions, tasks, unhurried
 
 
@@ -30,6 +30,8 @@ def test_a_division_by_hand() -> None:
     assert quality.train_kept == 1.0
     assert quality.valid_kept == 1.0
     assert quality.test_kept == 0.0
+    assert share_kept(np.array([(0, 3), (2, 5), (1, 4), (2, 4)]), make_partition(6, [[0, 1, 3], [1, 2, 4]])) == 0.75
+    assert share_kept(task.test_links[:0], before) is None
 
 
 def test_a_share_of_nothing_is_none() -> None:
@@ -53,7 +55,7 @@ def test_shares_equal_their_definition(task: AlignmentTask, data: st.DataObject)
     assert quality.triples_kept == share(task.triples[:, (0, 2)], parts)
     assert quality.train_kept == share(task.train_links, parts)
     assert quality.valid_kept == share(task.valid_links, parts)
-    assert quality.test_kept == share(task.test_links, parts)
+    assert quality.test_kept == share(task.test_links, parts) == share_kept(task.test_links, partition)
     assert quality.num_uncovered == task.num_entities - len(set().union(*parts))
     assert quality.source_sizes == tuple(sum(e < task.num_source_entities for e in part) for part in parts)
 

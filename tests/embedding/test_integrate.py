@@ -69,7 +69,9 @@ def test_the_average_by_hand() -> None:
     relations = torch.zeros(2 * NUM_RELATIONS, 2)
     result = average_subgraphs(Doubling(), rows, relations, parts)
     # In the first part each node has one neighbour: (7, 9) and (3, 1); in the second none: (2, 0) and (0, 4).
-    first, second = np.array((7, 9)) / 130**0.5, (np.array((3, 1)) / 10**0.5 + np.array((1, 0))) / 2
+    # A part weighs as many neighbours as it has, and a hundredth: node 1 is nearly what the first part says.
+    first = np.array((7, 9)) / 130**0.5
+    second = (1.01 * np.array((3, 1)) / 10**0.5 + 0.01 * np.array((1, 0))) / 1.02
     np.testing.assert_allclose(result.vectors[:3], [first, second, (0, 1)], rtol=1e-6)
     assert result.covered.tolist() == [True, True, True, False]
     assert not result.vectors[3].any()

@@ -120,6 +120,17 @@ def test_drawing_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert RowRMSprop.drawn(0, 16, seeded()).values.shape == (0, 16)
 
 
+def test_trusted_ids_are_not_checked_and_move_the_same() -> None:
+    checked, trusting = (RowRMSprop.drawn(NUM_ROWS, DIM, seeded()) for _ in range(2))
+    ids, gradient = torch.tensor([7, 2, 5]), torch.randn(3, DIM, generator=seeded(1))
+    checked.update(ids, gradient, 0.1)
+    trusting.update(ids, gradient, 0.1, trusted=True)
+    assert torch.equal(checked.values, trusting.values)
+    assert torch.equal(checked.square_average, trusting.square_average)
+    with pytest.raises(ArtifactError, match="gradient"):
+        trusting.update(ids, gradient[:2], 0.1, trusted=True)
+
+
 def test_what_makes_no_sense_is_refused() -> None:
     optimizer = RowRMSprop.drawn(NUM_ROWS, DIM, seeded())
     before = optimizer.values.clone()

@@ -62,7 +62,7 @@ def test_a_pair_found_twice_keeps_the_score_of_the_source() -> None:
 
 
 def test_nothing_found() -> None:
-    none = Neighbors(np.empty(0), np.empty((0, 3)), np.empty((0, 3)))
+    none = Neighbors(np.empty(0), np.empty((0, 3)), np.empty((0, 3), dtype=np.float32))
     graph = build_candidates(none, none)
     assert len(graph) == 0
     assert graph.find(np.array([(0, 5)])).tolist() == [-1]

@@ -84,29 +84,49 @@ def learn(world: World) -> Calibration:
     return found
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("linked", [0.25, 0.4, 0.8, 1.0])
-def test_what_is_promised_is_what_comes(linked: float, seed: int) -> None:
-    world = make_world(linked, seed=seed)
+def promised_and_true(world: World) -> list[tuple[float, float]]:
+    """Expected precision and true precision where F1 is best, and at two precisions asked for."""
     calibration = learn(world)
-    assert calibration.is_calibrated
-    assert calibration.num_links == pytest.approx(world.num_links, rel=0.15)
     confidence = calibration.confidence(world.features, world.best)
+    result = []
     for threshold in (
         best_f1(confidence, calibration.num_links),
         highest_recall(confidence, calibration.num_links, 0.7),
         highest_recall(confidence, calibration.num_links, 0.85),
     ):
         assert threshold is not None
+        assert threshold.expected_precision is not None
         out = confidence >= threshold.confidence
         assert out.sum() == threshold.num_pairs
-        assert threshold.expected_precision == pytest.approx(world.true[out].mean(), abs=0.05)
-        assert threshold.expected_recall == pytest.approx(world.true[out].sum() / world.num_links, abs=0.1)
+        result.append((threshold.expected_precision, float(world.true[out].mean())))
+    return result
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("linked", [0.4, 0.8, 1.0])
+def test_what_is_promised_is_what_comes(linked: float, seed: int) -> None:
+    world = make_world(linked, num_pairs=100_000, seed=seed)
+    assert learn(world).is_calibrated
+    assert learn(world).num_links == pytest.approx(world.num_links, rel=0.15)
+    for promised, true in promised_and_true(world):
+        assert promised == pytest.approx(true, abs=0.05)
+
+
+@pytest.mark.parametrize("linked", [0.25, 0.4, 0.8])
+def test_little_is_known_but_not_skewed(linked: float) -> None:
+    """With 800 valid links a promise is off by .05 or so (one standard error), now to this side, now to that."""
+    worlds = [make_world(linked, seed=seed) for seed in range(8)]
+    errors = np.array([[promised - true for promised, true in promised_and_true(world)] for world in worlds])
+    assert np.abs(errors.mean(axis=0)).max() < 0.04
+    assert np.abs(errors).max() < 0.15
+    ratios = np.array([learn(world).num_links / world.num_links for world in worlds])
+    assert abs(ratios.mean() - 1) < 0.08
+    assert np.abs(ratios - 1).max() < 0.3
 
 
 @pytest.mark.parametrize("linked", [0.4, 1.0])
 def test_the_cut_is_nearly_as_good_as_one_that_knows_the_truth(linked: float) -> None:
-    world = make_world(linked)
+    world = make_world(linked, num_pairs=100_000)
     confidence = learn(world).confidence(world.features, world.best)
     order = np.argsort(-confidence, kind="stable")
     f1 = 2 * np.cumsum(world.true[order]) / (np.arange(1, len(order) + 1) + world.num_links)
@@ -203,7 +223,9 @@ def test_the_best_f1_of_all_cuts(confidence: list[float], num_links: int) -> Non
     assert threshold.expected_f1 == pytest.approx(best)
 
 
-@given(confidence=CONFIDENCES, num_links=st.integers(1, 30), precision=st.integers(1, 20).map(lambda number: number / 20))
+@given(
+    confidence=CONFIDENCES, num_links=st.integers(1, 30), precision=st.integers(1, 20).map(lambda number: number / 20)
+)
 def test_the_most_pairs_that_keep_a_precision(confidence: list[float], num_links: int, precision: float) -> None:
     threshold = highest_recall(np.array(confidence), num_links, precision)
     reaching = [output for output in cuts(confidence) if sum(output) / len(output) >= precision - 1e-9]

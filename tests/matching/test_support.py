@@ -46,7 +46,9 @@ def preferred_slowly(scores: dict[Edge, float]) -> dict[Edge, float]:
     return chosen
 
 
-def make_task(num_source: int, num_target: int, triples: list[tuple[int, int, int]], seeds: list[Edge]) -> AlignmentTask:
+def make_task(
+    num_source: int, num_target: int, triples: list[tuple[int, int, int]], seeds: list[Edge]
+) -> AlignmentTask:
     """Relations 0 and 1 are the source's, 2 and 3 the target's."""
     rows = np.array(sorted(set(triples)), dtype=np.int32).reshape(-1, 3)
     links = np.array(sorted(set(seeds)), dtype=np.int32).reshape(-1, 2)
@@ -75,9 +77,7 @@ def cases(draw: st.DrawFn) -> tuple[AlignmentTask, dict[Edge, float]]:
 
 
 @given(case=cases(), weight=st.sampled_from([0.0, 0.3, 1.0]), passes=st.integers(0, 3))
-def test_support_is_its_definition(
-    case: tuple[AlignmentTask, dict[Edge, float]], weight: float, passes: int
-) -> None:
+def test_support_is_its_definition(case: tuple[AlignmentTask, dict[Edge, float]], weight: float, passes: int) -> None:
     task, scores = case
     expected, support = dict(scores), dict.fromkeys(scores, 0.0)
     seeds = {(int(source), int(target)): 1.0 for source, target in task.train_links}

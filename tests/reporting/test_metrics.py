@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from largegnn.errors import ArtifactError
-from largegnn.reporting.metrics import Ranks, Scoring, precision_recall_f1, rank_links, summarise
+from largegnn.reporting.metrics import (
+    Ranks,
+    Scoring,
+    precision_recall_f1,
+    rank_edges,
+    rank_links,
+    rank_matrix,
+    summarise,
+)
 
 Array = npt.NDArray[Any]
 
@@ -166,6 +174,55 @@ def test_arguments_stay_as_they_are() -> None:
     rank_links(vectors, vectors)
     assert np.array_equal(vectors, before)
     assert torch.get_float32_matmul_precision() == precision
+
+
+@st.composite
+def gold_matrices(draw: st.DrawFn) -> tuple[Array, Array]:
+    """Scores of few different values, hence many ties, and gold entries, of which a row or column may have several."""
+    rows, columns = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    scores = draw(hnp.arrays(np.float32, (rows, columns), elements=st.integers(-2, 2).map(float)))
+    gold = draw(st.lists(st.tuples(st.integers(0, rows - 1), st.integers(0, columns - 1)), max_size=8))
+    return scores, np.array(gold, dtype=np.int32).reshape(-1, 2)
+
+
+@given(drawn=gold_matrices(), same=st.sampled_from([1e-6, 1.0]))
+def test_ranks_in_a_matrix_equal_their_definition(drawn: tuple[Array, Array], same: float) -> None:
+    scores, gold = drawn
+    ranks = rank_matrix(torch.from_numpy(scores.copy()), gold[:, 0], gold[:, 1], same)
+    assert ranks.source_to_target.dtype == ranks.target_to_source.dtype == np.int64
+    for (row, column), forward, backward in zip(gold, ranks.source_to_target, ranks.target_to_source, strict=True):
+        least = scores[row, column] - same
+        assert forward == 1 + sum(scores[row, other] >= least for other in range(scores.shape[1]) if other != column)
+        assert backward == 1 + sum(scores[other, column] >= least for other in range(scores.shape[0]) if other != row)
+
+
+@given(drawn=gold_matrices(), data=st.data(), same=st.sampled_from([1e-6, 1.0]))
+def test_ranks_among_edges_equal_their_definition(drawn: tuple[Array, Array], data: st.DataObject, same: float) -> None:
+    """The edges are some entries of a matrix, in any order; a gold entry that is none of them is last."""
+    scores, gold = drawn
+    entries = [(row, column) for row in range(scores.shape[0]) for column in range(scores.shape[1])]
+    edges = data.draw(st.lists(st.sampled_from(entries), unique=True))
+    values = np.array([scores[edge] for edge in edges], dtype=np.float32)
+    gold_values = np.array([scores[edge] if edge in edges else np.nan for edge in map(tuple, gold.tolist())])
+    for side, num_candidates in ((0, scores.shape[1]), (1, scores.shape[0])):
+        ends = np.array([edge[side] for edge in edges], dtype=np.int32)
+        ranks = rank_edges(ends, values, gold[:, side], gold_values, num_candidates, same)
+        for entry, rank in zip(map(tuple, gold.tolist()), ranks.tolist(), strict=True):
+            if entry not in edges:
+                assert rank == max(num_candidates, 2)
+                continue
+            rivals = [edge for edge in edges if edge[side] == entry[side] and edge != entry]
+            assert rank == 1 + sum(scores[edge] >= scores[entry] - same for edge in rivals)
+
+
+def test_ties_count_against_us_in_matrices_and_among_edges() -> None:
+    ranks = rank_matrix(torch.zeros(3, 4), np.arange(3), np.arange(3))
+    assert ranks.source_to_target.tolist() == [4, 4, 4]
+    assert ranks.target_to_source.tolist() == [3, 3, 3]
+    ends, scores = np.array([0, 0, 1, 1, 1]), np.array([0.5, 0.5, 0.5, 0.4, 0.5])
+    gold = np.array([0.5, 0.4, 0.5, np.nan])
+    assert rank_edges(ends, scores, np.array([0, 1, 1, 2]), gold, 9).tolist() == [2, 3, 2, 9]
+    assert rank_edges(ends[:0], scores[:0], np.array([0]), gold[3:], 1).tolist() == [2], "last, and never first"
 
 
 def test_what_cannot_be_ranked_is_refused() -> None:

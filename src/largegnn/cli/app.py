@@ -17,7 +17,9 @@ from largegnn.cli.evaluate import compare_command, evaluate_command
 from largegnn.cli.export import explain_command, export_command
 from largegnn.cli.generate import generate_command
 from largegnn.cli.inspection import inspect_command
+from largegnn.cli.reproduce import reproduce_command
 from largegnn.cli.train import train_command
+from largegnn.cli.update import update_command
 from largegnn.errors import LargeGNNError
 from largegnn.version import __version__
 
@@ -31,6 +33,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("align")(align_command)
+app.command("update")(update_command)
 app.command("evaluate")(evaluate_command)
 app.command("compare")(compare_command)
 app.command("export")(export_command)
@@ -41,6 +44,7 @@ app.command("inspect")(inspect_command)
 app.command("generate")(generate_command)
 app.command("config")(config_command)
 app.command("download")(download_command)
+app.command("reproduce")(reproduce_command)
 
 
 def _print_version(value: bool) -> None:

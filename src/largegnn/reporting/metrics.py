@@ -43,6 +43,7 @@ __all__ = [
 Scoring = Literal["cosine", "csls"]
 _HITS = (1, 5, 10)
 SAME_SCORE = 1e-6
+_COUNTED_AT_ONCE = 1 << 23  # entries compared in one go
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,17 +95,38 @@ def rank_links(
 
 def rank_matrix(scores: torch.Tensor, gold_rows: IntArray, gold_columns: IntArray, same: float = SAME_SCORE) -> Ranks:
     """Rank each gold entry (k,) of a score matrix (q, c) in its row and its column; scores within `same` are equal."""
-    places = [torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(scores.device) for ids in (gold_rows, gold_columns)]
+    places = [torch.from_numpy(np.array(ids, dtype=np.int64)).to(scores.device) for ids in (gold_rows, gold_columns)]
     gold = scores[places[0], places[1]]
-    ranks = []
-    for matrix, lines in ((scores, places[0]), (scores.T, places[1])):
-        counts = torch.empty(len(lines), dtype=torch.int64, device=scores.device)
-        step = max(1, (1 << 26) // max(matrix.shape[1], 1))
-        for start in range(0, len(lines), step):
-            chunk = matrix[lines[start : start + step]]
-            counts[start : start + step] = (chunk >= gold[start : start + step, None] - same).sum(dim=1)
-        ranks.append(counts.cpu().numpy())
-    return Ranks(*ranks)
+    ranks = torch.zeros(2, len(gold), dtype=torch.int64, device=scores.device)
+    # An entity of several links has several golds: one of each row and column at a time.
+    for layer in _layers(gold_rows, gold_columns):
+        chosen = torch.from_numpy(layer).to(scores.device)
+        row_gold = torch.full((scores.shape[0],), torch.inf, device=scores.device)
+        column_gold = torch.full((scores.shape[1],), torch.inf, device=scores.device)
+        row_gold[places[0][chosen]] = gold[chosen] - same
+        column_gold[places[1][chosen]] = gold[chosen] - same
+        in_rows = torch.empty(scores.shape[0], dtype=torch.int64, device=scores.device)
+        in_columns = torch.zeros(scores.shape[1], dtype=torch.int64, device=scores.device)
+        step = max(1, _COUNTED_AT_ONCE // max(scores.shape[1], 1))
+        for start in range(0, len(scores), step):
+            chunk = scores[start : start + step]
+            in_rows[start : start + step] = (chunk >= row_gold[start : start + step, None]).sum(dim=1)
+            in_columns += (chunk >= column_gold).sum(dim=0)
+        ranks[0, chosen] = in_rows[places[0][chosen]]
+        ranks[1, chosen] = in_columns[places[1][chosen]]
+    forward, backward = ranks.cpu().numpy()
+    return Ranks(forward, backward)
+
+
+def _layers(rows: IntArray, columns: IntArray) -> Iterator[IntArray]:
+    """Positions (k,) dealt out so that no row and no column comes twice in one deal."""
+    left = np.arange(len(rows))
+    while len(left):
+        first_of_row = np.unique(rows[left], return_index=True)[1]
+        among = left[np.sort(first_of_row)]
+        dealt = among[np.sort(np.unique(columns[among], return_index=True)[1])]
+        yield dealt
+        left = np.setdiff1d(left, dealt, assume_unique=True)
 
 
 def rank_edges(

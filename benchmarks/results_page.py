@@ -1,0 +1,42 @@
+"""The tables of `docs/results.md` from the records in `docs/results`: `results_page.py [--check]`.
+
+What stands between `<!-- table:NAME -->` and `<!-- /table -->` is made anew; the text around it is written by hand.
+With `--check` nothing is written, and the exit status says whether page and records agree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from largegnn.reporting.paper_systems import read_systems
+from largegnn.reporting.result_tables import fill_page, page_sections
+from largegnn.reporting.results import read_results
+from largegnn.reporting.subgraph_results import read_subgraphs, subgraph_section
+
+ROOT = Path(__file__).parents[1]
+
+
+def render(page: Path, results: Path, configs: Path) -> str:
+    """The page as it has to be."""
+    sections = page_sections(read_systems(configs), read_results(results))
+    sections["subgraphs"] = subgraph_section(read_subgraphs(results / "subgraphs.json"))
+    return fill_page(page.read_text(encoding="utf-8"), sections)
+
+
+def main() -> None:
+    """Write the page, or say whether it is right."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    page = ROOT / "docs" / "results.md"
+    text = render(page, ROOT / "docs" / "results", ROOT / "configs" / "paper")
+    if not arguments.check:
+        page.write_text(text, encoding="utf-8")
+    elif text != page.read_text(encoding="utf-8"):
+        sys.exit("docs/results.md and docs/results differ: run `make docs`")
+
+
+if __name__ == "__main__":
+    main()

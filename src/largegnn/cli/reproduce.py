@@ -1,0 +1,127 @@
+"""`largegnn reproduce`: the paper's tables, run anew and set beside the paper's figures."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from largegnn.cli import options
+from largegnn.errors import InputError, StorageError
+from largegnn.reporting.paper_systems import TABLES, PaperSystem, Table, read_systems
+from largegnn.reporting.result_tables import make_rows, rows_as_json, table_markdown
+from largegnn.reporting.results import ResultRecord, read_results
+from largegnn.reproducing import missing_data, plan_runs, reproduce
+
+__all__ = ["reproduce_command"]
+
+_log = logging.getLogger(__name__)
+
+
+def reproduce_command(
+    table: Annotated[
+        list[str] | None, typer.Option("--table", help=f"{', '.join(TABLES)}; may be repeated; all without")
+    ] = None,
+    data: Annotated[Path, typer.Option("--data", help="the folder that has the data set folders")] = Path("data"),
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="runs of each system, with random seeds 0, 1, ...")] = 3,
+    dataset: Annotated[list[str] | None, typer.Option("--dataset", help="only this data set; may be repeated")] = None,
+    system: Annotated[list[str] | None, typer.Option("--system", help="only this system; may be repeated")] = None,
+    work: Annotated[Path, typer.Option("--work", help="where runs, records and tables go")] = Path("runs/reproduce"),
+    results: Annotated[
+        Path | None, typer.Option("--results", help="where the records are: what is there is not run  [WORK/results]")
+    ] = None,
+    configs: Annotated[Path, typer.Option("--configs", help="the files of the systems")] = Path("configs/paper"),
+    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda")] = "auto",
+    keep_runs: Annotated[bool, typer.Option("--keep-runs", help="keep the run folders of finished runs")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="say what is missing, and run nothing")] = False,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Run what is missing of the paper's tables, go on where it stopped, and set paper and ours side by side."""
+    tables = _tables(table)
+    if device not in ("auto", "cpu", "cuda"):
+        raise InputError(f"no device is called {device!r}", expected="auto, cpu or cuda")
+    systems = _chosen(read_systems(configs), tables, dataset, system)
+    records_folder = work / "results" if results is None else results
+    absent = missing_data(systems, data)
+    for name, remedy in absent.items():
+        _log.warning("%s is not in %s: %s", name, data, remedy)
+    if dry_run:
+        records = read_results(records_folder)
+        for run in plan_runs([one for one in systems if one.dataset not in absent], records, seeds):
+            _log.info("to run: %s on %s, random seed %d", run.system.name, run.system.dataset, run.random_seed)
+    else:
+        _refuse_nothing(systems, absent, read_results(records_folder), data)
+        records = reproduce(systems, data, records_folder, work, seeds, device, keep_runs=keep_runs)
+    _show(systems, records, tables, work, absent, as_json)
+
+
+def _tables(names: list[str] | None) -> list[Table]:
+    for name in names or []:
+        if name not in TABLES:
+            raise InputError(f"the paper has no table {name!r}", expected=f"one of {', '.join(TABLES)}")
+    return [table for table in TABLES if not names or table in names]
+
+
+def _chosen(
+    systems: list[PaperSystem], tables: list[Table], datasets: list[str] | None, names: list[str] | None
+) -> list[PaperSystem]:
+    for given, known, what in (
+        (datasets, {system.dataset for system in systems}, "data set"),
+        (names, {system.name for system in systems}, "system"),
+    ):
+        for name in given or []:
+            if name not in known:
+                raise InputError(f"no {what} is called {name!r}", expected=f"one of {', '.join(sorted(known))}")
+    return [
+        system
+        for system in systems
+        if set(system.tables) & set(tables)
+        and (not datasets or system.dataset in datasets)
+        and (not names or system.name in names)
+    ]
+
+
+def _refuse_nothing(
+    systems: list[PaperSystem], absent: dict[str, str], records: list[ResultRecord], data: Path
+) -> None:
+    """Refuse a call that could neither run nor show anything."""
+    if not systems:
+        raise InputError("no system is left to run", fix="name fewer of --table, --dataset and --system")
+    if all(system.dataset in absent for system in systems) and not records:
+        raise InputError(
+            "none of the data sets is there",
+            where=str(data),
+            expected=f"a folder with {' or '.join(absent)}",
+            fix=next(iter(absent.values())),
+        )
+
+
+def _show(
+    systems: list[PaperSystem],
+    records: list[ResultRecord],
+    tables: list[Table],
+    work: Path,
+    absent: dict[str, str],
+    as_json: bool,
+) -> None:
+    """The tables as Markdown and JSON in files, and one of the two on standard output."""
+    found: dict[str, Any] = {}
+    pages = []
+    for table in tables:
+        rows = make_rows(systems, records, table)
+        found[table] = rows_as_json(rows, table) | {
+            "missing_data": {name: remedy for name, remedy in absent.items() if name in {row.dataset for row in rows}}
+        }
+        pages.append(f"## {table}\n\n{table_markdown(rows, table)}")
+    markdown, text = "\n\n".join(pages) + "\n", json.dumps(found, indent=1) + "\n"
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        (work / "tables.md").write_text(markdown, encoding="utf-8")
+        (work / "tables.json").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"cannot write the tables to {work}: {error.strerror or error}") from error
+    typer.echo(text if as_json else markdown, nl=False)
+    _log.info("tables: %s and %s", work / "tables.md", work / "tables.json")

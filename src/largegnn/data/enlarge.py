@@ -1,0 +1,179 @@
+"""Triples and links that come later: a task grows, and what it knew keeps its place.
+
+In: a task with its names, and files of added triples and links. Out: the enlarged task and names, and where each old id
+went. One id space means source entities first, then target ones: old sources keep their ids, new sources follow them,
+old targets move up by the number of new sources, new targets come last. Relations do the same.
+Refused: triples that touch nothing the run knows, and triples of the other graph.
+Cost: the added files are read, and the triples sorted once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
+from largegnn.data.links import check_known, check_splits, read_named_links
+from largegnn.data.readers import read_triples
+from largegnn.data.vocabulary import code_batches, lookup, number_names, number_triples, sorted_distinct, to_strings
+from largegnn.errors import InputError
+
+__all__ = ["Additions", "EnlargedTask", "enlarge_task", "shifted_ids"]
+
+_SIDES = ("source", "target")
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Additions:
+    """Files that come later: triples of either side, links that are known, links for the report only."""
+
+    source_triples: tuple[Path, ...] = ()
+    target_triples: tuple[Path, ...] = ()
+    seeds: Path | None = None
+    test_links: Path | None = None
+
+    def paths(self) -> list[Path]:
+        """Every file that is read."""
+        links = [path for path in (self.seeds, self.test_links) if path is not None]
+        return [*self.source_triples, *self.target_triples, *links]
+
+
+@dataclass(frozen=True, eq=False)
+class EnlargedTask:
+    """A task that has grown; `entity_of_old` (n,) and `relation_of_old` (R,) map the ids it had before.
+
+    The counts of what was added are (source, target).
+    """
+
+    task: AlignmentTask
+    names: TaskNames
+    entity_of_old: IntArray
+    relation_of_old: IntArray
+    num_added_entities: tuple[int, int]
+    num_added_relations: tuple[int, int]
+    num_added_triples: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """One graph in ids of its own, starting at 0: the old names come first."""
+
+    entities: pl.Series
+    relations: pl.Series
+    triples: IntArray
+
+
+def shifted_ids(num_source: int, num_target: int, num_added_source: int) -> IntArray:
+    """The new id of each old one, (num_source + num_target,): the target's move up by the sources added."""
+    ids = np.arange(num_source + num_target, dtype=np.int32)
+    ids[num_source:] += num_added_source
+    return ids
+
+
+def enlarge_task(task: AlignmentTask, names: TaskNames, added: Additions, form: str = "auto") -> EnlargedTask:
+    """Read what was added and number it behind what is there."""
+    if not added.source_triples and not added.target_triples:
+        raise InputError(
+            "no triples were given", expected="--source-triples FILE, --target-triples FILE, or both of them"
+        )
+    old = _sides_of(task, names)
+    files = (added.source_triples, added.target_triples)
+    source, target = (_grow(old, side, files[side], form) for side in (0, 1))
+    num_added = [
+        (len(source.entities) - len(old[0].entities), len(target.entities) - len(old[1].entities)),
+        (len(source.relations) - len(old[0].relations), len(target.relations) - len(old[1].relations)),
+        (len(source.triples) - len(old[0].triples), len(target.triples) - len(old[1].triples)),
+    ]
+    entity_of_old = shifted_ids(task.num_source_entities, task.num_target_entities, num_added[0][0])
+    relation_of_old = shifted_ids(task.num_source_relations, task.num_target_relations, num_added[1][0])
+    enlarged_names = TaskNames(
+        to_strings(pl.concat([source.entities, target.entities])),
+        to_strings(pl.concat([source.relations, target.relations])),
+    )
+    known = (source.entities, target.entities)
+    splits = {
+        "train": _with_links(entity_of_old[task.train_links], added.seeds, known),
+        "valid": entity_of_old[task.valid_links],
+        "test": _with_links(entity_of_old[task.test_links], added.test_links, known),
+    }
+    check_splits(splits, enlarged_names.entities.__getitem__)
+    offset, relation_offset = len(source.entities), len(source.relations)
+    shift = np.array([offset, relation_offset, offset], dtype=np.int32)
+    enlarged = AlignmentTask(
+        num_source_entities=offset,
+        num_target_entities=len(target.entities),
+        num_source_relations=relation_offset,
+        num_target_relations=len(target.relations),
+        triples=np.concatenate([source.triples, target.triples + shift]),
+        train_links=splits["train"],
+        valid_links=splits["valid"],
+        test_links=splits["test"],
+    )
+    return EnlargedTask(enlarged, enlarged_names, entity_of_old, relation_of_old, *num_added)
+
+
+def _sides_of(task: AlignmentTask, names: TaskNames) -> tuple[_Side, _Side]:
+    entities = pl.Series(list(names.entities), dtype=pl.String)
+    relations = pl.Series(list(names.relations), dtype=pl.String)
+    split, relation_split, triple_split = task.num_source_entities, task.num_source_relations, task.num_source_triples
+    shift = np.array([split, relation_split, split], dtype=np.int32)
+    source = _Side(entities[:split], relations[:relation_split], task.triples[:triple_split])
+    return source, _Side(entities[split:], relations[relation_split:], task.triples[triple_split:] - shift)
+
+
+def _grow(sides: tuple[_Side, _Side], side: int, files: tuple[Path, ...], form: str) -> _Side:
+    """One graph with the triples of the files; names it did not know are numbered behind the others."""
+    old = sides[side]
+    if not files:
+        return old
+    where = ", ".join(map(str, files))
+    graph = code_batches(chain.from_iterable(read_triples(path, form) for path in files))
+    if not len(graph.triples):
+        raise InputError(f"no triples between entities to add to the {_SIDES[side]} graph", where=where)
+    is_new = pl.Series(lookup(graph.entity_names, old.entities) < 0)
+    if bool(is_new.all()):
+        raise _touches_nothing(graph.entity_names, sides, side, where)
+    # Salted as when a pair is loaded: equal names of the two sides do not get near ids.
+    entities = pl.concat([old.entities, number_names(graph.entity_names.filter(is_new), side + 1)])
+    new_relations = graph.relation_names.filter(pl.Series(lookup(graph.relation_names, old.relations) < 0))
+    relations = pl.concat([old.relations, number_names(new_relations, side + 3)])
+    triples = np.concatenate([old.triples, number_triples(graph, entities, relations)])
+    return _Side(entities, relations, sorted_distinct(triples, (len(entities), len(relations), len(entities))))
+
+
+def _touches_nothing(found: pl.Series, sides: tuple[_Side, _Side], side: int, where: str) -> InputError:
+    """What to say of triples none of whose entities the graph has."""
+    other = int((lookup(found, sides[1 - side].entities) >= 0).sum())
+    shown = ", ".join(found.sort().head(_SHOWN))
+    if other:
+        return InputError(
+            f"these are triples of the {_SIDES[1 - side]} graph, not of the {_SIDES[side]} graph",
+            where=where,
+            expected=f"entities of the {_SIDES[side]} graph, such as {sides[side].entities[0]}",
+            found=f"none of them; {other:,} of {len(found):,} entities are the other graph's: {shown}",
+            fix=f"give the file as --{_SIDES[1 - side]}-triples",
+        )
+    return InputError(
+        f"the added triples touch no entity of the {_SIDES[side]} graph",
+        where=where,
+        expected=f"some entities the run knows, written the same way (such as {sides[side].entities[0]})",
+        found=f"{len(found):,} entities, all unknown: {shown}",
+        fix="mend the names, or align anew with `largegnn align`: what nothing known touches cannot be embedded",
+    )
+
+
+def _with_links(links: IntArray, path: Path | None, known: tuple[pl.Series, pl.Series]) -> IntArray:
+    """Links (k, 2) and those of a file, sorted and distinct; the file may name what was added, and nothing else."""
+    if path is None:
+        return links
+    named = read_named_links(path)
+    check_known(named, known, strict=True)
+    sizes = len(known[0]), len(known[1])
+    more = np.stack([lookup(named.frame[side], names) for side, names in zip(_SIDES, known, strict=True)], axis=1)
+    local = np.concatenate([links - np.array([0, sizes[0]], dtype=np.int32), more])
+    return sorted_distinct(local, sizes) + np.array([0, sizes[0]], dtype=np.int32)
