@@ -18,9 +18,8 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	rm -rf demo
 	$(BIN)/largegnn generate demo/pair --preset small --format nt --compress gz
-	$(BIN)/largegnn inspect demo/pair
-	$(BIN)/largegnn divide demo/pair --out demo/run --plot demo/division.svg
-	$(BIN)/largegnn train --resume --out demo/run
+	$(BIN)/largegnn align demo/pair --out demo/run
+	$(BIN)/largegnn export demo/run --form sssom --form sameas
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -19,6 +19,7 @@ from largegnn.data.merge import merge
 from largegnn.data.synthetic import GeneratedPair, generate_pair
 from largegnn.data.write import write_pair
 from largegnn.division import share_kept
+from largegnn.errors import InputError
 from largegnn.metering import available_memory_mb
 from largegnn.pipeline import resume_input, run_in_memory, run_pipeline
 from largegnn.reporting.inspection import Inspection, inspect_task
@@ -89,6 +90,12 @@ def align(
     With `out` everything is kept in a run folder, and an interrupted run goes on; without, nothing is written.
     """
     settings = settings or Settings()
+    if target is None and not isinstance(source, str | PathLike):
+        raise InputError(
+            "there is nothing to align the source with",
+            expected="a source, a target and seeds, or the path of a data set folder alone",
+            found=f"a source of kind {type(source).__name__} and no target",
+        )
     given = (source, target, seeds, valid_links, test_links)
     with tempfile.TemporaryDirectory(prefix="largegnn-") as scratch:
         names = ("source", "target", "seeds", "valid_links", "test_links")

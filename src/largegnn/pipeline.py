@@ -127,7 +127,7 @@ def _compute(run: Run, store: RunStore, stage: Stage, number: int, stage_print: 
     record = {
         **dataclasses.asdict(outcome),
         "fingerprint": stage_print,
-        "settings": _settings_of(stage, run.settings),
+        "settings": stage.settings_read(run.settings),
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
     store.save_stage(stage.name, number, artifacts, record)
@@ -156,19 +156,13 @@ def _is_foreign(folder: Path) -> bool:
     return any(entry.name != ".lock" and not entry.name.endswith(".partial") for entry in folder.iterdir())
 
 
-def _settings_of(stage: Stage, settings: Settings) -> dict[str, Any]:
-    """The settings a stage reads, by section; a setting outside the sections stands under its own name."""
-    values = settings.model_dump()
-    return {section: values[section] for section in stage.sections}
-
-
 def _fingerprints(settings: Settings, inputs: Mapping[str, Any]) -> dict[str, str]:
     prints: dict[str, str] = {}
     for stage in STAGES:
         parts = {
             "stage": stage.name,
             "version": stage.version,
-            "settings": _settings_of(stage, settings),
+            "settings": stage.settings_read(settings),
             "needs": [prints[need] for need in stage.needs],
         }
         if not stage.needs:
@@ -226,7 +220,9 @@ def _refuse_other_run(
 
 
 def _difference(run: Run, store: RunStore, stage: Stage, recorded: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
-    before, now = flat_settings(recorded), flat_settings(_settings_of(stage, run.settings))
+    # A section that made no difference then was not recorded; what makes it matter now is in another one.
+    read = {section: value for section, value in stage.settings_read(run.settings).items() if section in recorded}
+    before, now = flat_settings(recorded), flat_settings(read)
     changed = [f"{key} was {before.get(key)!r}, is {value!r}" for key, value in now.items() if before.get(key) != value]
     known = store.manifest.get("input_files", {})
     changed += [

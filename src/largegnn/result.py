@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largegnn.artifacts import REASONS, Alignment, AlignmentTask, IntArray, Neighbors, TaskNames
+from largegnn.artifacts import REASONS, Alignment, AlignmentTask, IntArray, Neighbors, TaskNames, are_among
 from largegnn.errors import InputError
 from largegnn.reporting.export import EMBEDDING_FORMS, ExportInfo, alignment_table, export, export_embeddings
 from largegnn.reporting.metrics import precision_recall_f1
@@ -108,15 +108,14 @@ class AlignmentResult:
         ]
 
     def evaluate(self, links: IntArray | pl.DataFrame) -> dict[str, float | None]:
-        """Precision, recall and F1 of the pairs by links given as ids (k, 2) or as a frame of two columns of names."""
-        if not isinstance(links, np.ndarray):
-            columns = [links.get_column(name).to_list() for name in links.columns[:2]]
-            ids = [
-                [self.entity(name, side) for name in names]
-                for side, names in zip(("source", "target"), columns, strict=True)
-            ]
-            links = np.array(ids, dtype=np.int32).T.reshape(-1, 2)
-        return precision_recall_f1(self.alignment.pairs[self.alignment.accepted], links)
+        """Precision, recall and F1 of the pairs by links given as ids (k, 2) or as a frame of two columns of names.
+
+        As in the report, a pair that is a valid link counts neither way, unless the links ask for it.
+        """
+        ids = self._link_ids(links)
+        pairs = self.alignment.pairs[self.alignment.accepted]
+        known = are_among(pairs, self.task.valid_links) & ~are_among(pairs, ids)
+        return precision_recall_f1(pairs[~known], ids)
 
     def entity(self, name: str, side: str | None = None) -> int:
         """The id of an entity by its name; `side` is needed where both graphs have one of that name."""
@@ -165,6 +164,25 @@ class AlignmentResult:
             return export_embeddings(vectors, self.names, self.task.num_source_entities, Path(path), form)
         table = alignment_table(self.alignment, self.names, accepted_only=accepted_only)
         return export(form, table, Path(path), self._info())
+
+    def _link_ids(self, links: IntArray | pl.DataFrame) -> IntArray:
+        """Links (k, 2) as ids, source before target, from either form."""
+        import polars as pl
+
+        if isinstance(links, pl.DataFrame) and links.width >= 2:
+            sides = zip(("source", "target"), links.iter_columns(), strict=False)
+            ids = [[self.entity(str(name), side) for name in names] for side, names in sides]
+            return np.array(ids, dtype=np.int32).T.reshape(-1, 2)
+        split, total = self.task.num_source_entities, self.task.num_entities
+        if isinstance(links, np.ndarray) and links.ndim == 2 and links.shape[1] == 2 and links.dtype.kind in "iu":
+            below = np.array([split, total])
+            if not len(links) or bool(((links >= (0, split)) & (links < below)).all()):
+                return links
+        raise InputError(
+            "these links cannot be read",
+            expected=f"a frame of two columns of names, or ids (k, 2), sources below {split}, targets below {total}",
+            found=f"{type(links).__name__} {getattr(links, 'shape', '')}".strip(),
+        )
 
     def _info(self) -> ExportInfo:
         settings = self.run.settings

@@ -52,6 +52,12 @@ class Stage:
     sections: tuple[str, ...]
     makes: dict[str, type]
     run: Callable[[Run], tuple[dict[str, Any], dict[str, Any]]]
+    idle_sections: Callable[[Settings], tuple[str, ...]] = lambda settings: ()
+
+    def settings_read(self, settings: Settings) -> dict[str, Any]:
+        """The settings that make a difference, by section; one outside the sections stands under its own name."""
+        values, idle = settings.model_dump(), self.idle_sections(settings)
+        return {section: values[section] for section in self.sections if section not in idle}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -303,6 +309,8 @@ STAGES: tuple[Stage, ...] = (
         ("seed", "rounds", "search", "match"),
         {"refined_model": TrainedModel, "refined_embeddings": EntityEmbeddings},
         _run_rounds,
+        # Without rounds nothing is searched or matched here: a new threshold must not cost a new search.
+        lambda settings: () if settings.rounds.number else ("search", "match"),
     ),
     Stage(
         "search",

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from largegnn.artifacts import (
     Alignment,
@@ -49,6 +50,7 @@ from largegnn.version import __version__
 
 __all__ = ["cost_of_adding", "enlarge_model", "update_facts", "update_run"]
 
+Mask = npt.NDArray[np.bool_]
 _log = logging.getLogger(__name__)
 _SIDES = ("source", "target")
 # Entities given a row as if they were new: enough to measure, few enough to leave most neighbours known.
@@ -94,7 +96,7 @@ def enlarge_model(model: TrainedModel, old: AlignmentTask, grown: EnlargedTask) 
 def cost_of_adding(
     task: AlignmentTask,
     model: TrainedModel,
-    trained: np.ndarray[Any, np.dtype[np.bool_]],
+    trained: Mask,
     embeddings: EntityEmbeddings,
     subgraphs: SubgraphSet,
     settings: Settings,
@@ -121,6 +123,7 @@ def cost_of_adding(
     columns = np.resize(np.array(sides), len(rows))
     known = trained.copy()
     known[links[rows, columns]] = False
+    _hide_as_many(known, task, settings, sides, rng)
     found = fill_rows(model.entity_rows, known, task.triples)
     as_new = integrate(task, dataclasses.replace(model, entity_rows=found.rows), subgraphs, settings, folder)
     as_new = dataclasses.replace(as_new, covered=as_new.covered & found.reached)
@@ -148,6 +151,20 @@ def cost_of_adding(
         "found_added": after,
         "ratio": after / before if before else None,
     }
+
+
+def _hide_as_many(
+    known: Mask, task: AlignmentTask, settings: Settings, sides: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    """Forget so many more entities of each side as are new there: a new entity has new neighbours too."""
+    split, spoken_for = task.num_source_entities, np.zeros(task.num_entities, dtype=bool)
+    spoken_for[task.seeds(settings.protocol.seeds_from).ravel()] = True
+    spoken_for[task.valid_links.ravel()] = True
+    for side in sides:
+        inside = np.arange(split) if side == 0 else np.arange(split, task.num_entities)
+        free = inside[known[inside] & ~spoken_for[inside]]
+        num_new = int((~known[inside]).sum())
+        known[rng.permutation(free)[:num_new]] = False
 
 
 def update_facts(run: Run) -> dict[str, Any]:
@@ -241,7 +258,7 @@ class _Desk:
         self.store.save_stage(name, STAGE_NAMES.index(name) + 1, artifacts, record)
 
 
-def _trained(old: AlignmentTask, grown: EnlargedTask) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _trained(old: AlignmentTask, grown: EnlargedTask) -> Mask:
     """Entities that keep their row, (n,): all old ones, but for those that had no triple in training and have now."""
     trained = np.zeros(grown.task.num_entities, dtype=bool)
     trained[grown.entity_of_old] = _degrees(old) > 0
@@ -296,7 +313,7 @@ def _added_facts(old: Run, grown: EnlargedTask) -> dict[str, Any]:
 
 
 def _row_facts(
-    task: AlignmentTask, trained: np.ndarray[Any, np.dtype[np.bool_]], grown: EnlargedTask, found: NewRows
+    task: AlignmentTask, trained: Mask, grown: EnlargedTask, found: NewRows
 ) -> dict[str, Any]:
     """How the entities training did not see came to their rows, (source, target)."""
     unseen, split = ~trained, task.num_source_entities

@@ -19,7 +19,9 @@ from largegnn.data.load import load_pair
 from largegnn.division import warm_up
 from largegnn.errors import InputError
 from largegnn.pipeline import run_pipeline
-from largegnn.result import AlignmentResult
+from largegnn.reporting.export.files import write_files
+from largegnn.reporting.export.tabular import plain_names, write_tsv_rows
+from largegnn.result import AlignmentResult, report_of
 from largegnn.stages import STAGE_NAMES, plan_for
 from largegnn.timing import estimate_seconds
 
@@ -79,6 +81,9 @@ def align_command(
     threading.Thread(target=warm_up, daemon=True).start()
     run = run_pipeline(out, given, settings, force=force, first=first, last=last)
     if "match" not in run.finished():
+        if as_json:
+            typer.echo(json.dumps({"folder": str(out), "files": {}, **report_of(run)}, indent=1))
+            return
         print_table(f"run folder {out}", ("stage", "seconds", "peak MB"), _cost_rows(run.finished(), run.outcome))
         return
     result = api.open_run(out)
@@ -95,9 +100,10 @@ def _write_files(result: AlignmentResult, out: Path) -> dict[str, int]:
     files["alignment.parquet"] = result.to("parquet", out / "alignment.parquet", accepted_only=False)
     if result.run.store is not None:
         result.run.store.write_text("report.json", json.dumps(result.report, indent=1) + "\n")
-        left_out = result.left_out
-        result.run.store.write_text("left_out.tsv", left_out.write_csv(separator="\t", quote_style="never"))
-        files["left_out.tsv"] = len(left_out)
+    left_out = result.left_out
+    left_out = left_out.with_columns(plain_names(left_out["entity"]).alias("entity"))
+    write_files({out / "left_out.tsv": lambda sink: write_tsv_rows(left_out, sink)})
+    files["left_out.tsv"] = len(left_out)
     return files
 
 

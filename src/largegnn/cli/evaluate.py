@@ -11,8 +11,11 @@ import typer
 from largegnn.cli import options
 from largegnn.cli.reports import print_expectation, print_figures
 from largegnn.cli.tables import print_table, share
+from largegnn.errors import InputError
 from largegnn.pipeline import flat_settings, resume_input, run_pipeline
 from largegnn.result import report_of
+from largegnn.stages import Run
+from largegnn.store import RunStore
 
 __all__ = ["compare_command", "evaluate_command"]
 
@@ -49,6 +52,8 @@ def compare_command(
     runs: Annotated[list[Path], typer.Argument(help="two or more run folders")], as_json: options.JsonOption = False
 ) -> None:
     """Set runs side by side: the settings that differ, and the figures."""
+    if len({folder.resolve() for folder in runs}) < 2:
+        raise InputError("there is nothing to compare", expected="two or more run folders", found="one")
     reports = {str(folder): _report(folder) for folder in runs}
     flat = {name: flat_settings(report["settings"]) for name, report in reports.items()}
     keys = sorted({key for values in flat.values() for key in values})
@@ -66,7 +71,18 @@ def compare_command(
 def _report(folder: Path) -> dict[str, Any]:
     """The report of a run whose evaluation is made if it is not there yet."""
     given, settings = resume_input(folder)
-    return report_of(run_pipeline(folder, given, settings, first="evaluate"))
+    run = Run(settings, given, RunStore(folder))
+    if "match" not in run.finished():
+        raise InputError(
+            "the run has no pairs to measure yet",
+            where=str(folder),
+            found=f"stages up to {run.finished()[-1]}" if run.finished() else "no stage",
+            fix=f"finish it: largegnn align --resume --out {folder}",
+        )
+    # What was measured is only read: a folder may be looked at while it cannot be written, and without its input.
+    if "evaluate" not in run.finished():
+        run = run_pipeline(folder, given, settings, first="evaluate")
+    return report_of(run)
 
 
 _FIGURES: dict[str, tuple[str, ...]] = {

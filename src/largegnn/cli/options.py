@@ -100,13 +100,15 @@ def input_and_settings(
 ) -> tuple[DataInput | None, Settings]:
     """What to run on, and how: from the command line, or from the run folder to be resumed.
 
-    `paths` are source (or folder), target, seeds, valid links and test links.
+    `paths` are source (or folder), target, seeds, valid links and test links. Settings given with --resume change those
+    of the run folder; the pipeline refuses them where a finished stage was made with others.
     """
     source, target, seeds, valid_links, test_links = paths
     if resume:
-        if source is not None:
+        if any(path is not None for path in paths):
             raise InputError("--resume takes input and settings from the run folder", fix="leave the input out")
-        return resume_input(out)
+        given, begun = resume_input(out)
+        return given, run_settings(preset, file, overrides, flags, begun)
     if source is None:
         raise InputError("no input was given", expected="FOLDER, SOURCE TARGET --seeds FILE, or --resume")
     given = api.data_input(source, target, seeds, valid_links=valid_links, test_links=test_links)
@@ -118,10 +120,12 @@ def run_settings(
     file: Path | None,
     overrides: list[str] | None,
     flags: Mapping[str, object | None],
+    begun: Settings | None = None,
 ) -> Settings:
-    """The settings a command line asks for; its own flags win over `--set`, a file and a preset."""
+    """The settings a command line asks for; its own flags win over `--set`, a file, a preset and those `begun` with."""
     written = [f"{key}={_written(value)}" for key, value in flags.items() if value is not None]
-    return resolve(Settings, PRESETS, preset, file, [*(overrides or []), *written])
+    values = None if begun is None else begun.model_dump()
+    return resolve(Settings, PRESETS, preset, file, [*(overrides or []), *written], values)
 
 
 def _written(value: object) -> str:

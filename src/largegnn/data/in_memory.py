@@ -1,7 +1,8 @@
 """Graphs and links that are in memory already, through the same door as files: written to Parquet, then read.
 
 In: a path, a polars (or pandas-like) frame, an array or a list of rows of names. Out: a path to something the readers
-take. Everything is read as text, and all checks of files hold for it.
+take. Everything is read as text, and all checks of files hold for it. Cost: frames are written as they are; names in
+arrays and lists are looked at one by one, about a second for a million rows.
 """
 
 from __future__ import annotations
@@ -30,7 +31,11 @@ def as_path(value: Any, place: Path) -> Path | None:
             f"the {place.stem} have {frame.width} columns",
             expected="three columns for triples (head, relation, tail), two for links",
         )
-    text = frame.select(pl.all().cast(pl.String))
+    try:
+        text = frame.select(pl.all().cast(pl.String))
+    except pl.exceptions.PolarsError:
+        kinds = ", ".join(f"{name}: {kind}" for name, kind in frame.schema.items())
+        raise InputError(f"the {place.stem} have a column that is no text", found=kinds) from None
     for column in text.columns:
         if text.get_column(column).null_count():
             raise InputError(f"the {place.stem} have an empty name", where=f"column {column}")
@@ -44,7 +49,7 @@ def _as_frame(value: Any, name: str) -> pl.DataFrame:
     if isinstance(value, pl.LazyFrame):
         return value.collect()
     try:
-        rows = np.asarray(value)
+        rows = np.asarray(value, dtype=object)  # else a missing name would become text, and one long name pad all
     except ValueError:
         rows = np.empty(0)
     if rows.ndim != 2:
@@ -54,4 +59,16 @@ def _as_frame(value: Any, name: str) -> pl.DataFrame:
             found=type(value).__name__,
         )
     columns = ("head", "relation", "tail") if rows.shape[1] == 3 else tuple(f"column_{i}" for i in range(rows.shape[1]))
-    return pl.DataFrame({column: rows[:, index].astype(str) for index, column in enumerate(columns)})
+    texts = {column: [_text(cell, name) for cell in rows[:, index]] for index, column in enumerate(columns)}
+    return pl.DataFrame(texts, schema=dict.fromkeys(columns, pl.String))
+
+
+def _text(cell: Any, name: str) -> str | None:
+    """A name as text; None where there is none."""
+    if isinstance(cell, str):
+        return cell
+    if cell is None or cell != cell:  # the second is how a frame of another library says missing
+        return None
+    if not isinstance(cell, int | float | np.number):
+        raise InputError(f"the {name} hold something that is no name", expected="text or numbers", found=repr(cell))
+    return str(cell)
