@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 import re
 from pathlib import Path
+
+import numpy as np
+import polars as pl
 
 from largegnn.artifacts import AlignmentTask
 from largegnn.cli.configure import settings_file
@@ -11,6 +16,8 @@ from largegnn.config import PRESETS, Settings
 from largegnn.data.merge import merge
 from largegnn.data.readers import TRIPLE_READERS, read_triples
 from largegnn.division import PARTITIONERS
+from largegnn.matching import SEARCHERS, search
+from largegnn.reporting.export import EXPORTERS, ExportInfo, export
 from largegnn.resolving import resolve
 
 ROOT = Path(__file__).parents[1]
@@ -45,3 +52,24 @@ def test_the_reader_of_the_extending_page_works(tmp_path: Path) -> None:
         assert batch.tails.to_list() == ["b", "c"]
     finally:
         TRIPLE_READERS.pop("arrows", None)
+
+
+def test_the_searcher_of_the_extending_page_works() -> None:
+    vectors = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+    try:
+        exec(compile(code_of_extending_page(2), "extending.md", "exec"), {})
+        found, exact = (search(vectors[:10], vectors[10:], 3, method) for method in ("all", "torch"))
+        assert found.positions.tolist() == exact.positions.tolist()
+    finally:
+        SEARCHERS.pop("all", None)
+
+
+def test_the_export_form_of_the_extending_page_works(tmp_path: Path) -> None:
+    table = pl.DataFrame({"source": ["a"], "target": ["b"], "accepted": [True]})
+    info = ExportInfo("1", "run", "s", "t", "train", "csls", None, datetime.date(2026, 1, 1))
+    try:
+        exec(compile(code_of_extending_page(3), "extending.md", "exec"), {})
+        assert export("jsonl", table, tmp_path / "pairs.jsonl", info) == 1
+        assert json.loads((tmp_path / "pairs.jsonl").read_text())["target"] == "b"
+    finally:
+        EXPORTERS.pop("jsonl", None)

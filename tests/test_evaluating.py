@@ -83,7 +83,7 @@ def test_a_report_by_hand(toy_task: AlignmentTask, angled: EntityEmbeddings, dec
     real = report["real"]
     half = {"precision": 0.5, "recall": 0.5, "f1": 0.5, "pairs": 2}
     assert real["mutual_top1"] == half, "the valid link counts neither way"
-    assert real["threshold"] == real["selected"] == half
+    assert real["threshold"] == real["decoding_mutual_top1"] == half
     # Three sources, four targets, all among each other's five nearest: twelve pairs less the valid link, two right.
     every = real["mutual_5nn"]
     assert every == {"precision": 2 / 11, "recall": 1.0, "f1": 4 / 13, "pairs": 11}
@@ -120,7 +120,7 @@ def test_perfect_vectors_are_perfect_in_every_decoding(task: AlignmentTask) -> N
     assert set(report["ideal"]) == set(DECODINGS)
     perfect = {"hits@1": 1.0, "hits@5": 1.0, "hits@10": 1.0, "mrr": 1.0}
     assert all_measures(report) == dict.fromkeys(DECODINGS, perfect)
-    for name in ("mutual_top1", "csls_mutual_top1", "selected", "threshold"):
+    for name in ("mutual_top1", "csls_mutual_top1", "decoding_mutual_top1", "threshold"):
         assert report["real"][name]["recall"] == 1.0
     assert report["real"]["threshold"]["precision"] > 0.85
 
@@ -133,7 +133,7 @@ def test_one_point_for_all_is_worth_nothing(task: AlignmentTask) -> None:
     for decoding, measures in all_measures(report).items():
         assert measures["hits@10"] == 0.0, decoding
         assert measures["mrr"] <= 1 / 50, decoding
-    for name in ("mutual_top1", "csls_mutual_top1", "selected", "threshold"):
+    for name in ("mutual_top1", "csls_mutual_top1", "decoding_mutual_top1", "threshold"):
         assert (report["real"][name]["f1"] or 0.0) < 0.05
 
 

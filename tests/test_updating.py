@@ -234,6 +234,15 @@ def test_the_same_again_gives_the_same_and_adds_nothing(
     )
 
 
+def test_large_growth_is_said(base: AlignmentResult, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    few = write(tmp_path / "few", [(base.names.entities[0], base.names.relations[0], "new")])
+    api.update(folder_of(base), few, out=tmp_path / "small")
+    assert "training saw nothing" not in caplog.text
+    many: list[tuple[str, ...]] = [(base.names.entities[0], base.names.relations[0], f"new{i}") for i in range(100)]
+    api.update(folder_of(base), write(tmp_path / "many", many), out=tmp_path / "large")
+    assert "training saw nothing of 1" in caplog.text
+
+
 def test_in_two_steps(base: AlignmentResult, updated: AlignmentResult, withheld: Withheld, tmp_path: Path) -> None:
     first = api.update(folder_of(base), withheld.source, out=tmp_path / "first")
     assert update_facts(first.run)["cost"]["hidden_sides"] == ["source"]

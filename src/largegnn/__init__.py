@@ -17,7 +17,7 @@ from largegnn.errors import ArtifactError, InputError, LargeGNNError, StorageErr
 from largegnn.version import __version__
 
 if TYPE_CHECKING:
-    from largegnn.api import align, divide, generate, inspect, load, open_run
+    from largegnn.api import align, divide, generate, inspect, load, open_run, update
     from largegnn.config import DataSettings, Settings, WorldSettings
     from largegnn.data.merge import merge
     from largegnn.result import AlignmentResult
@@ -42,6 +42,7 @@ __all__ = [
     "load",
     "merge",
     "open_run",
+    "update",
 ]
 
 _HOMES = {
@@ -56,6 +57,7 @@ _HOMES = {
     "load": "largegnn.api",
     "merge": "largegnn.data.merge",
     "open_run": "largegnn.api",
+    "update": "largegnn.api",
 }
 
 

@@ -39,7 +39,7 @@ __all__ = ["evaluate", "protocol_of"]
 _SCORINGS: tuple[Scoring, ...] = ("cosine", "csls")
 _DENSE_LINKS = 50_000  # test links up to which transport sees every pair
 _SAME_PLAN = 1e-4  # closer entries of a plan differ in rounding only
-_CANDIDATES = 50  # of each test entity, where it does not, and for support
+_CANDIDATES = 20  # nearest of each test entity that support and large transports look at
 
 
 def evaluate(
@@ -84,21 +84,10 @@ def protocol_of(task: AlignmentTask, settings: Settings) -> dict[str, Any]:
 def _ideal(
     task: AlignmentTask, embeddings: EntityEmbeddings, settings: Settings, device: torch.device
 ) -> dict[str, Any]:
-    links, options = task.test_links, settings.match
-    result: dict[str, Any] = {}
-    for scoring in _SCORINGS:
-        ranks = rank_links(
-            embeddings.vectors[links[:, 0]],
-            embeddings.vectors[links[:, 1]],
-            scoring,
-            options.csls_k,
-            source_covered=np.asarray(embeddings.covered[links[:, 0]]),
-            target_covered=np.asarray(embeddings.covered[links[:, 1]]),
-            device=device,
-            chunk_bytes=1 << 28 if device.type == "cpu" else 4 << 30,
-        )
-        result[scoring] = summarise(ranks)
+    options = settings.match
     contest = _Contest(task, embeddings, settings, device)
+    ranks = contest.by_matrix() if contest.is_small else _by_chunks(task.test_links, embeddings, options.csls_k, device)
+    result: dict[str, Any] = {scoring: summarise(found) for scoring, found in ranks.items()}
     result["transport"] = summarise(contest.by_transport(contest.graph.cosines))
     if options.support_weight:
         plain = csls(contest.graph, contest.near_targets, contest.near_sources, options.csls_k)
@@ -109,6 +98,25 @@ def _ideal(
         helped = np.asarray(contest.graph.cosines + options.support_weight * support, dtype=np.float32)
         result["transport+support"] = summarise(contest.by_transport(helped))
     return result
+
+
+def _by_chunks(
+    links: IntArray, embeddings: EntityEmbeddings, csls_k: int, device: torch.device
+) -> dict[Scoring, Ranks]:
+    """Ranks by cosine and by CSLS, a chunk of links at a time."""
+    return {
+        scoring: rank_links(
+            embeddings.vectors[links[:, 0]],
+            embeddings.vectors[links[:, 1]],
+            scoring,
+            csls_k,
+            source_covered=np.asarray(embeddings.covered[links[:, 0]]),
+            target_covered=np.asarray(embeddings.covered[links[:, 1]]),
+            device=device,
+            chunk_bytes=1 << 28 if device.type == "cpu" else 4 << 30,
+        )
+        for scoring in _SCORINGS
+    }
 
 
 class _Contest:
@@ -128,7 +136,7 @@ class _Contest:
         found = search_both(
             self._vectors[0],
             self._vectors[1],
-            _CANDIDATES,
+            max(_CANDIDATES, settings.match.csls_k),
             source_covered=self._covered[0],
             target_covered=self._covered[1],
             options=SearchOptions(device=str(device), seed=settings.seed % 2**31),
@@ -137,6 +145,32 @@ class _Contest:
         self.near_sources = _named(self._targets, self._sources, found[1])
         self.graph = build_candidates(self.near_targets, self.near_sources)
         self._gold = self.graph.find(self._links)
+        shape = (len(self._sources), len(self._targets))
+        fits = max(shape) <= _DENSE_LINKS and 4 * shape[0] * shape[1] <= dense_bytes_allowed(device)
+        # Whether all scores may be held at once, and there is one for every pair.
+        self.is_small = fits and all(bool(covered.all()) for covered in self._covered)
+
+    def by_matrix(self) -> dict[Scoring, Ranks]:
+        """Ranks by cosine and by CSLS from one matrix of all scores."""
+        matrix = cosine_matrix(self._vectors[0], self._vectors[1], self._device)
+        result: dict[Scoring, Ranks] = {"cosine": rank_matrix(matrix, *self._gold_places())}
+        # Half of CSLS: the mean cosine to the nearest of the other side, taken off rows and columns.
+        near = [found.scores[:, : self._options.csls_k] for found in (self.near_targets, self.near_sources)]
+        means = [np.where(np.isfinite(top), top, np.nan) for top in near]
+        row_means, column_means = (
+            torch.from_numpy(np.nanmean(mean, axis=1, dtype=np.float64).astype(np.float32)).to(self._device)
+            for mean in means
+        )
+        matrix.sub_(row_means[:, None] / 2).sub_(column_means / 2)
+        result["csls"] = rank_matrix(matrix, *self._gold_places())
+        return result
+
+    def _gold_places(self) -> tuple[IntArray, IntArray]:
+        """Row and column of each test link."""
+        rows, columns = (
+            np.searchsorted(ids, self._links[:, side]) for side, ids in enumerate((self._sources, self._targets))
+        )
+        return rows, columns
 
     def by_edges(self, scores: FloatArray, same: float = SAME_SCORE) -> Ranks:
         """Ranks among the candidates; a partner that is none of them is last."""
@@ -153,18 +187,14 @@ class _Contest:
         rows = np.searchsorted(self._sources, self.graph.sources)
         columns = np.searchsorted(self._targets, self.graph.targets)
         shape = (len(self._sources), len(self._targets))
-        everywhere = all(bool(covered.all()) for covered in self._covered)
-        fits = max(shape) <= _DENSE_LINKS and 4 * shape[0] * shape[1] <= dense_bytes_allowed(self._device)
-        if not (everywhere and fits):
+        if not self.is_small:
             plan = transport_sparse(rows, columns, edge_scores, shape, options.temperature, options.iterations)
             return self.by_edges(plan, _SAME_PLAN)
         matrix = cosine_matrix(self._vectors[0], self._vectors[1], self._device)
         places = torch.from_numpy(rows).to(self._device), torch.from_numpy(columns).to(self._device)
         matrix[places] = torch.from_numpy(np.array(edge_scores)).to(self._device)
-        gold_rows = np.searchsorted(self._sources, self._links[:, 0])
-        gold_columns = np.searchsorted(self._targets, self._links[:, 1])
         dense_plan = transport_dense(matrix, options.temperature, options.iterations)
-        return rank_matrix(dense_plan, gold_rows, gold_columns, _SAME_PLAN)
+        return rank_matrix(dense_plan, *self._gold_places(), _SAME_PLAN)
 
 
 def _named(queries: IntArray, corpus: IntArray, result: SearchResult) -> Neighbors:
@@ -187,7 +217,7 @@ def _real(
         "csls_mutual_top1": mutual_top1(graph, plain),
     }
     pairs = {name: np.stack([graph.sources[edges], graph.targets[edges]], axis=1) for name, edges in chosen.items()}
-    pairs["selected"] = alignment.pairs[alignment.mutual]
+    pairs["decoding_mutual_top1"] = alignment.pairs[alignment.mutual]
     pairs["threshold"] = alignment.pairs[alignment.accepted]
     result = {}
     for name, output in pairs.items():

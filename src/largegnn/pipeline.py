@@ -28,7 +28,7 @@ from largegnn.stages import STAGE_NAMES, STAGES, Run, Stage, StageOutcome
 from largegnn.store import RunStore, file_checksum, fingerprint
 from largegnn.version import __version__
 
-__all__ = ["flat_settings", "resume_input", "run_in_memory", "run_pipeline"]
+__all__ = ["flat_settings", "resume_input", "run_in_memory", "run_pipeline", "stage_fingerprints"]
 
 _log = logging.getLogger(__name__)
 
@@ -57,8 +57,9 @@ def run_pipeline(
     run = Run(settings, given, store)
     with store.lock():
         inputs = _input_checksums(run, store)
-        prints = _fingerprints(settings, inputs)
+        prints = stage_fingerprints(settings, inputs)
         _refuse_other_run(run, store, prints, inputs, first_replaced=forced)
+        _refuse_gap(store, STAGE_NAMES[:start], kept=STAGE_NAMES[:forced])
         store.forget([stage.name for stage in STAGES[forced:]])
         for stage in STAGES[forced:]:
             _remove_work(store, stage.name)
@@ -73,12 +74,6 @@ def run_pipeline(
         for number, stage in enumerate(STAGES[: end + 1], start=1):
             if store.is_intact(stage.name):
                 _log.info("%s: reused from %s", stage.name, folder)
-            elif number - 1 < start:
-                raise InputError(
-                    f"the run folder has no intact stage {stage.name}, which --from {first} needs",
-                    where=str(folder),
-                    fix=f"start with --from {stage.name}",
-                )
             else:
                 _compute(run, store, stage, number, prints[stage.name])
     return run
@@ -156,7 +151,8 @@ def _is_foreign(folder: Path) -> bool:
     return any(entry.name != ".lock" and not entry.name.endswith(".partial") for entry in folder.iterdir())
 
 
-def _fingerprints(settings: Settings, inputs: Mapping[str, Any]) -> dict[str, str]:
+def stage_fingerprints(settings: Settings, inputs: Mapping[str, Any]) -> dict[str, str]:
+    """What each stage would be made from, in a short name; `inputs` are the checksums of the input files."""
     prints: dict[str, str] = {}
     for stage in STAGES:
         parts = {
@@ -183,24 +179,26 @@ def _input_checksums(run: Run, store: RunStore) -> dict[str, dict[str, Any]]:
         return known
     try:
         files = find_files(run.given, run.settings.data).paths()
+        return {str(path.resolve()): _checksum(path, known.get(str(path.resolve()))) for path in files}
     except InputError:
-        if "load" not in store.stages:
+        begun_with = {name: str(path) for name, path in dataclasses.asdict(run.given).items() if path is not None}
+        if "load" not in store.stages or begun_with != store.manifest.get("input"):
             raise
         # The run folder has moved to a machine without the input: what it holds is still what it was made from.
         _log.info("the input files are not here; the run folder is taken as it is")
         return known
-    checksums = {}
-    for path in files:
-        try:
-            status = path.stat()
-            identity = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
-            seen = known.get(str(path.resolve()))
-            if seen is None or any(seen[key] != value for key, value in identity.items()):
-                seen = {**identity, "sha256": file_checksum(path)}
-        except OSError as error:
-            raise InputError("the file cannot be read", where=str(path), found=error.strerror) from None
-        checksums[str(path.resolve())] = seen
-    return checksums
+
+
+def _checksum(path: Path, known: dict[str, Any] | None) -> dict[str, Any]:
+    """Size, date and checksum of a file; what is known is taken if the first two agree."""
+    try:
+        status = path.stat()
+        identity = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
+        if known is not None and all(known[key] == value for key, value in identity.items()):
+            return known
+        return {**identity, "sha256": file_checksum(path)}
+    except OSError as error:
+        raise InputError("the file cannot be read", where=str(path), found=error.strerror) from None
 
 
 def _refuse_other_run(
@@ -217,6 +215,17 @@ def _refuse_other_run(
             found=_difference(run, store, stage, record.settings, inputs),
             fix=f"name another folder, or replace it from there on with --force {stage.name}",
         )
+
+
+def _refuse_gap(store: RunStore, needed: tuple[str, ...], kept: tuple[str, ...]) -> None:
+    """Refuse to start after a stage that is not there, before anything is replaced."""
+    for name in needed:
+        if name not in kept or not store.is_intact(name):
+            raise InputError(
+                f"the run folder has no intact stage {name}, which --from {STAGE_NAMES[len(needed)]} needs",
+                where=str(store.folder),
+                fix=f"start with --from {name}",
+            )
 
 
 def _difference(run: Run, store: RunStore, stage: Stage, recorded: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:

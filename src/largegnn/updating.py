@@ -5,8 +5,8 @@ its division, the trained model with rows for what is new, vectors of the whole 
 evaluation as in any run. Nothing is ever changed in the old folder; the new one is built beside its place and renamed.
 
 The idea: relation rows and encoder stay as trained, new entities get a row (`new_rows`), and the encoder does the rest.
- What that costs is measured on the run itself: some entities of valid links are given rows as
-if they had come later, and it is counted how many of their links are still found.
+What that costs is measured on the run itself: some entities of valid links are given rows as if they had come later,
+and it is counted how many of their links are still found.
 A later `largegnn align --resume --force train` in the new folder trains anew on everything.
 Cost: dividing, encoding (twice, where there are valid links), searching and matching; no training.
 
@@ -36,13 +36,14 @@ from largegnn.artifacts import (
     TrainedModel,
     are_among,
 )
-from largegnn.config import Settings
+from largegnn.config import PRESETS, Settings
 from largegnn.data.enlarge import Additions, EnlargedTask, enlarge_task
 from largegnn.embedding.new_rows import NewRows, fill_rows, grow_relation_rows
 from largegnn.errors import InputError, StorageError
 from largegnn.metering import Meter
-from largegnn.pipeline import _fingerprints, resume_input, run_pipeline
+from largegnn.pipeline import stage_fingerprints, resume_input, run_pipeline
 from largegnn.reporting.metrics import rank_links
+from largegnn.resolving import resolve
 from largegnn.stages import STAGE_NAMES, STAGES, Run, derived_seed
 from largegnn.store import RunStore, file_checksum
 from largegnn.training import choose_device, integrate
@@ -55,6 +56,7 @@ _log = logging.getLogger(__name__)
 _SIDES = ("source", "target")
 # Entities given a row as if they were new: enough to measure, few enough to leave most neighbours known.
 _HIDDEN_SHARE, _FEWEST_HIDDEN = 0.05, 50
+_LARGE_GROWTH = 0.1  # share of entities training did not see from which it should be done anew
 _MOST_LINKS = 10_000  # valid links the measurement ranks among
 
 
@@ -68,8 +70,7 @@ def update_run(folder: Path, added: Additions, out: Path, form: str = "auto", de
             fix="name a new folder: an update overwrites nothing, least of all the run it starts from",
         )
     grown = enlarge_task(run.artifact("task", AlignmentTask), run.artifact("names", TaskNames), added, form)
-    if not any(grown.num_added_triples):
-        _log.warning("nothing new: the run knows all these triples already")
+    _warn_of_growth(run, grown)
     settings = _grown_settings(run.settings, run.artifact("task", AlignmentTask), grown.task, device)
     partial = out.with_name(f".{out.name}.partial")
     try:
@@ -204,11 +205,24 @@ def _finished_run(folder: Path) -> Run:
     return run
 
 
+def _warn_of_growth(run: Run, grown: EnlargedTask) -> None:
+    num_unseen = int((~_trained(run.artifact("task", AlignmentTask), grown)).sum())
+    share = num_unseen / grown.task.num_entities
+    if not any(grown.num_added_triples):
+        _log.warning("nothing new: the run knows all these triples already")
+    elif share > _LARGE_GROWTH:
+        _log.warning(
+            "training saw nothing of %.0f %% of the entities: pairs get worse, and by more than the estimate says; "
+            "`largegnn align --resume --force train` in the new folder trains on everything",
+            100 * share,
+        )
+
+
 def _build(folder: Path, old: Run, grown: EnlargedTask, settings: Settings, inputs: dict[str, Any]) -> None:
     """Fill a new run folder; the stages an update does in its own way are put there as if they had been computed."""
     store, meter, old_task = RunStore(folder), Meter(), old.artifact("task", AlignmentTask)
     store.update_manifest(made_by=__version__, input=None, input_files=inputs)
-    desk = _Desk(store, settings, _fingerprints(settings, inputs))
+    desk = _Desk(store, settings, stage_fingerprints(settings, inputs))
     desk.put(
         "load", {"task": grown.task, "names": grown.names}, {"layout": "update", **_added_facts(old, grown)}, meter
     )
@@ -274,12 +288,11 @@ def _degrees(task: AlignmentTask) -> IntArray:
 
 def _grown_settings(settings: Settings, old: AlignmentTask, new: AlignmentTask, device: str | None) -> Settings:
     """The settings of the run; a cap given as a number grows with the graph, so that its parts still fit."""
-    changes: dict[str, Any] = {} if device is None else {"device": device}
+    changes = [] if device is None else [f"device={device}"]
     cap = settings.landmarks.cap
     if not isinstance(cap, str) and new.num_entities > old.num_entities:
-        cap = math.ceil(cap * new.num_entities / old.num_entities)
-        changes["landmarks"] = settings.landmarks.model_copy(update={"cap": cap})
-    return settings.model_copy(update=changes)
+        changes.append(f"landmarks.cap={math.ceil(cap * new.num_entities / old.num_entities)}")
+    return resolve(Settings, PRESETS, overrides=changes, values=settings.model_dump())
 
 
 def _inputs(run: Run, folder: Path, added: Additions) -> dict[str, Any]:
@@ -312,9 +325,7 @@ def _added_facts(old: Run, grown: EnlargedTask) -> dict[str, Any]:
     }
 
 
-def _row_facts(
-    task: AlignmentTask, trained: Mask, grown: EnlargedTask, found: NewRows
-) -> dict[str, Any]:
+def _row_facts(task: AlignmentTask, trained: Mask, grown: EnlargedTask, found: NewRows) -> dict[str, Any]:
     """How the entities training did not see came to their rows, (source, target)."""
     unseen, split = ~trained, task.num_source_entities
     embedded, direct = unseen & found.reached, unseen & (found.num_known > 0)

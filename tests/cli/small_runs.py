@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import torch
+
 from largegnn import api
 from largegnn.cli import main
 from largegnn.config import WorldSettings
@@ -54,6 +56,7 @@ def call(*arguments: str | Path, expect: int = 0) -> Ended:
     code: Any = None
     with (
         _logging_restored(),
+        _one_thread(),
         mock.patch.dict(os.environ, COLUMNS="400"),
         contextlib.redirect_stdout(stdout),
         contextlib.redirect_stderr(stderr),
@@ -94,3 +97,14 @@ def _logging_restored() -> Iterator[None]:
         root.handlers[:] = handlers
         root.setLevel(levels[0])
         ours.setLevel(levels[1])
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Sums are the same to the bit only with the same number of threads, and so little work gains nothing by more."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

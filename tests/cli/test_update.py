@@ -72,6 +72,11 @@ def test_bad_calls(run: Path, withheld: Withheld, tmp_path: Path, capsys: pytest
         ((run, "--out", tmp_path / "new"), "no triples were given"),
         ((run, "--source-triples", withheld.source, "--out", run), "there already"),
         ((run, "--target-triples", withheld.base / "rel_triples_1", "--out", tmp_path / "new"), "--source-triples"),
+        (
+            (run, "--source-triples", withheld.source, "--format", "xml", "--out", tmp_path / "new"),
+            "no format is called",
+        ),
+        ((run, "--source-triples", withheld.source, "--device", "abacus", "--out", tmp_path / "new"), "abacus"),
         ((tmp_path, "--source-triples", withheld.source, "--out", tmp_path / "new"), "manifest.json"),
         ((run, "--source-triples", tmp_path / "none.tsv", "--out", tmp_path / "new"), "none.tsv"),
     ):

@@ -78,9 +78,7 @@ def test_what_is_refused(toy_task: AlignmentTask, toy_names: TaskNames, tmp_path
         grow(seeds=strange)
     with pytest.raises(InputError, match="touch no entity of the source graph"):
         grow(source_triples=(strange,))
-    with pytest.raises(
-        InputError, match=r"triples of the target graph, not of the source graph(.|\n)*--target-triples"
-    ):
+    with pytest.raises(InputError, match=r"triples of the target graph, not of the source(.|\n)*--target-triples"):
         grow(source_triples=(swapped,))
     with pytest.raises(InputError, match="triples of the source graph, not of the target graph"):
         grow(target_triples=good)

@@ -75,7 +75,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted; --resume goes on where this stopped\n")
+        sys.stderr.write("interrupted; with a run folder, --resume goes on where this stopped\n")
         sys.exit(130)
     except MemoryError:
         sys.stderr.write("error: not enough memory\n  to do: `largegnn inspect` estimates what is needed\n")

@@ -12,7 +12,7 @@ from largegnn import api
 from largegnn.cli import options
 from largegnn.cli.tables import number, print_table
 from largegnn.errors import InputError
-from largegnn.reporting.export import EMBEDDING_FORMS, EXPORTERS
+from largegnn.reporting.export import EMBEDDING_FORMS, ENTITY_LIST, EXPORTERS
 
 __all__ = ["explain_command", "export_command"]
 
@@ -49,7 +49,7 @@ def export_command(
         raise InputError(f"no form is called {unknown[0]!r}", expected=f"one of {', '.join(_FORMS)}")
     result, folder = api.open_run(run), out or run
     paths = {form: folder / _FORMS[form] for form in dict.fromkeys(forms)}
-    for path in paths.values():
+    for path in [*paths.values(), *_entity_lists(folder, forms)]:
         if path.exists() and not force:
             raise InputError("the file is there already", where=str(path), fix="name another folder, or use --force")
     rows = {str(path): result.to(form, path, accepted_only=not all_candidates) for form, path in paths.items()}
@@ -57,6 +57,12 @@ def export_command(
         typer.echo(json.dumps(rows, indent=1))
         return
     print_table("written", ("file", "rows"), [(path, number(count)) for path, count in rows.items()])
+
+
+def _entity_lists(folder: Path, forms: list[str]) -> list[Path]:
+    """The entity list written beside vectors, unless it lies beside some already: then it is the same, or of theirs."""
+    beside = any((folder / _FORMS[form]).exists() for form in EMBEDDING_FORMS)
+    return [] if beside or not set(forms) & set(EMBEDDING_FORMS) else [folder / ENTITY_LIST]
 
 
 def explain_command(

@@ -39,7 +39,7 @@ def print_expectation(report: dict[str, Any]) -> None:
     threshold = report["threshold"]
     if threshold is None:
         return
-    promise = "not calibrated: no valid links" if not report["calibrated"] else "from the valid links"
+    promise = "not calibrated: too few valid links" if not report["calibrated"] else "from the valid links"
     print_table(
         f"pairs put out ({promise})",
         ("", "value"),

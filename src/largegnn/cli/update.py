@@ -93,6 +93,6 @@ def _cost_line(cost: dict[str, Any] | None) -> str:
     added, trained, links = (number(cost[key]) for key in ("found_added", "found_trained", "links"))
     ratio = "" if cost["ratio"] is None else f" {cost['ratio']:.2f} times as often as a trained one"
     return (
-        f"cost against a full run, estimated on valid links: an entity added later is found{ratio} "
+        f"cost against a full run, at least (measured on valid links): an entity added later is found{ratio} "
         f"({added} of {links} valid links instead of {trained} of {links})"
     )

@@ -1,8 +1,10 @@
 """Graphs and links that are in memory already, through the same door as files: written to Parquet, then read.
 
 In: a path, a polars (or pandas-like) frame, an array or a list of rows of names. Out: a path to something the readers
-take. Everything is read as text, and all checks of files hold for it. Cost: frames are written as they are; names in
-arrays and lists are looked at one by one, about a second for a million rows.
+take. Everything is read as text, and all checks of files hold for it. A frame whose columns are called as a file's
+would be (`head`, `relation`, `tail`; `source`, `target`) may have others beside them; any other is read from left to
+right. Cost: frames are written as they are; names in arrays and lists are looked at one by one, about a second for a
+million rows.
 """
 
 from __future__ import annotations
@@ -14,33 +16,51 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from largegnn.data.tables import LINK_HEADERS, TRIPLE_HEADERS, pick_columns
 from largegnn.errors import InputError
 
 __all__ = ["as_path"]
 
+_GRAPHS = ("source", "target")
+
 
 def as_path(value: Any, place: Path) -> Path | None:
-    """The path of what is given; what is no path is written to `place` first. None stays None."""
+    """The path of what is given; what is no path is written to `place` first. None stays None.
+
+    `place` is called what the value is: source and target are graphs, all else are links.
+    """
     if value is None:
         return None
     if isinstance(value, str | PathLike):
         return Path(value)
-    frame = _as_frame(value, place.stem)
-    if frame.width not in (2, 3):
-        raise InputError(
-            f"the {place.stem} have {frame.width} columns",
-            expected="three columns for triples (head, relation, tail), two for links",
-        )
+    name = place.stem
+    frame = _with_known_columns(_as_frame(value, name), name)
     try:
         text = frame.select(pl.all().cast(pl.String))
     except pl.exceptions.PolarsError:
-        kinds = ", ".join(f"{name}: {kind}" for name, kind in frame.schema.items())
-        raise InputError(f"the {place.stem} have a column that is no text", found=kinds) from None
+        kinds = ", ".join(f"{column}: {kind}" for column, kind in frame.schema.items())
+        raise InputError(f"the {name} have a column that is no text", found=kinds) from None
     for column in text.columns:
-        if text.get_column(column).null_count():
-            raise InputError(f"the {place.stem} have an empty name", where=f"column {column}")
+        empty = text.get_column(column).fill_null("") == ""
+        if empty.any():
+            raise InputError(f"the {name} have an empty name", where=f"column {column}, row {empty.arg_max()}")
     text.write_parquet(place)
     return place
+
+
+def _with_known_columns(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The columns of triples or links, called what the readers call them."""
+    headers = TRIPLE_HEADERS if name in _GRAPHS else LINK_HEADERS
+    wanted, found = headers[0], pick_columns(frame.columns, headers)
+    if found is None and frame.width == len(wanted):
+        found = tuple(frame.columns)
+    if found is None:
+        raise InputError(
+            f"the {name} have {frame.width} columns",
+            expected=f"{len(wanted)} ({', '.join(wanted)}), or columns of these names",
+            found=", ".join(frame.columns) or "none",
+        )
+    return frame.select(pl.col(old).alias(new) for old, new in zip(found, wanted, strict=True))
 
 
 def _as_frame(value: Any, name: str) -> pl.DataFrame:
@@ -58,8 +78,8 @@ def _as_frame(value: Any, name: str) -> pl.DataFrame:
             expected="a path, a polars frame, or an array or list of rows of names",
             found=type(value).__name__,
         )
-    columns = ("head", "relation", "tail") if rows.shape[1] == 3 else tuple(f"column_{i}" for i in range(rows.shape[1]))
-    texts = {column: [_text(cell, name) for cell in rows[:, index]] for index, column in enumerate(columns)}
+    columns = [f"column {number}" for number in range(rows.shape[1])]
+    texts = {column: [_text(cell, name) for cell in rows[:, number]] for number, column in enumerate(columns)}
     return pl.DataFrame(texts, schema=dict.fromkeys(columns, pl.String))
 
 

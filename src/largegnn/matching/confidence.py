@@ -256,10 +256,16 @@ def _precision_knots(evidence: Floats, right: Mask, links_per_valid: float) -> K
     evidence, right = evidence[order], right[order]
     num_right = int(right.sum())
     num_bins = int(np.clip(num_right // _RIGHT_PER_BIN, 1, _MOST_BINS))
-    # Bins hold equally many right pairs: wide where right pairs are rare.
-    bins = np.minimum((np.cumsum(right) - right) * num_bins // max(num_right, 1), num_bins - 1)
-    counts = np.bincount(bins, minlength=num_bins).astype(np.float64)
-    precision = np.minimum(links_per_valid * np.bincount(bins, weights=right, minlength=num_bins) / counts, 1.0)
-    centres = np.bincount(bins, weights=evidence, minlength=num_bins) / counts
-    rising = optimize.isotonic_regression(precision, weights=counts, increasing=True).x
+    # Bins hold equally many right pairs: wide where right pairs are rare. Below the lowest right pair there is a bin of
+    # its own, which expects half a right pair.
+    so_far = np.cumsum(right)
+    before, above = so_far - right, so_far > 0
+    bins = np.where(above, 1 + np.minimum(before * num_bins // max(num_right, 1), num_bins - 1), 0)
+    counts = np.bincount(bins, minlength=num_bins + 1).astype(np.float64)
+    found = np.bincount(bins, weights=right, minlength=num_bins + 1)
+    found[0] = 0.5
+    filled = counts > 0
+    centres = np.bincount(bins, weights=evidence, minlength=num_bins + 1)[filled] / counts[filled]
+    precision = np.minimum(links_per_valid * found[filled] / counts[filled], 1.0)
+    rising = optimize.isotonic_regression(precision, weights=counts[filled], increasing=True).x
     return tuple(centres.tolist()), tuple(np.clip(rising, 0.0, 1.0).tolist())
