@@ -41,7 +41,7 @@ from largegnn.data.enlarge import Additions, EnlargedTask, enlarge_task
 from largegnn.embedding.new_rows import NewRows, fill_rows, grow_relation_rows
 from largegnn.errors import InputError, StorageError
 from largegnn.metering import Meter
-from largegnn.pipeline import stage_fingerprints, resume_input, run_pipeline
+from largegnn.pipeline import resume_input, run_pipeline, stage_fingerprints
 from largegnn.reporting.metrics import rank_links
 from largegnn.resolving import resolve
 from largegnn.stages import STAGE_NAMES, STAGES, Run, derived_seed

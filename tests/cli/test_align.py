@@ -236,17 +236,30 @@ def test_names_that_no_line_can_hold(pair: Path, tmp_path: Path) -> None:
     call("align", graph, pair / "rel_triples_2", "--seeds", seeds, "--out", tmp_path / "run", *HASTY)
     reasons = json.loads((tmp_path / "run" / "report.json").read_text())["reasons"]
     num_left_out = sum(reasons.values()) - reasons["aligned"] - reasons["seed"]
-    for file, column, rows in (("left_out", "entity", num_left_out), ("alignment", "source", reasons["aligned"] // 2)):
-        table = pl.read_csv(tmp_path / "run" / f"{file}.tsv", separator="\t", quote_char=None)
+    for table_name, column, rows in (
+        ("left_out", "entity", num_left_out),
+        ("alignment", "source", reasons["aligned"] // 2),
+    ):
+        table = pl.read_csv(tmp_path / "run" / f"{table_name}.tsv", separator="\t", quote_char=None)
         assert len(table) == rows
         assert table[column].str.ends_with("%09%0A").any()
 
 
-def test_a_run_goes_on_where_its_input_is_not(pair: Path, finished: Path, tmp_path: Path) -> None:
+def test_a_run_goes_on_where_its_input_is_not(pair: Path, tmp_path: Path) -> None:
     data, run = shutil.copytree(pair, tmp_path / "data"), tmp_path / "run"
     seeds = data / "721_5fold" / "1" / "train_links"
-    files = [data / "rel_triples_1", data / "rel_triples_2", "--seeds", seeds]
-    call("align", *files, "--out", run, *HASTY, "--to", "integrate")
+    call(
+        "align",
+        data / "rel_triples_1",
+        data / "rel_triples_2",
+        "--seeds",
+        seeds,
+        "--out",
+        run,
+        *HASTY,
+        "--to",
+        "integrate",
+    )
     shutil.rmtree(data)
     ended = call("align", *HASTY, tmp_path / "mistyped", "--out", run, expect=2)
     assert "there is no such folder" in ended.stderr

@@ -40,8 +40,17 @@ def finished(pair: Path) -> Path:
 @pytest.fixture(scope="module")
 def untested(pair: Path) -> Path:
     """A run on two files and seeds alone: there is nothing to measure it by."""
-    files = [pair / "rel_triples_1", pair / "rel_triples_2", "--seeds", pair / "721_5fold" / "1" / "train_links"]
-    call("align", *files, "--out", pair.parent / "untested", *HASTY)
+    seeds = pair / "721_5fold" / "1" / "train_links"
+    call(
+        "align",
+        pair / "rel_triples_1",
+        pair / "rel_triples_2",
+        "--seeds",
+        seeds,
+        "--out",
+        pair.parent / "untested",
+        *HASTY,
+    )
     return pair.parent / "untested"
 
 

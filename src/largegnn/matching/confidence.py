@@ -259,7 +259,8 @@ def _precision_knots(evidence: Floats, right: Mask, links_per_valid: float) -> K
     # Bins hold equally many right pairs: wide where right pairs are rare. Below the lowest right pair there is a bin of
     # its own, which expects half a right pair.
     so_far = np.cumsum(right)
-    before, above = so_far - right, so_far > 0
+    before: npt.NDArray[np.int64] = so_far - right
+    above = so_far > 0
     bins = np.where(above, 1 + np.minimum(before * num_bins // max(num_right, 1), num_bins - 1), 0)
     counts = np.bincount(bins, minlength=num_bins + 1).astype(np.float64)
     found = np.bincount(bins, weights=right, minlength=num_bins + 1)
