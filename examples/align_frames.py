@@ -14,10 +14,9 @@ from largegnn.config import TrainSettings
 
 def family(people: int, prefix: str, parent: str, spouse: str) -> pl.DataFrame:
     """Triples of a made-up family, as a register with so many people knows it."""
-    relatives = [(i, parent, i // 3) for i in range(1, people)] + [
-        (i, spouse, (i * i + 7) % 300) for i in range(people)
-    ]
-    triples = [(f"{prefix}{one}", relation, f"{prefix}{other}") for one, relation, other in relatives if other < people]
+    parents = [(i, parent, i // 3) for i in range(1, people)]
+    spouses = [(i, spouse, (i * i + 7) % 300) for i in range(people)]
+    triples = [(f"{prefix}{one}", what, f"{prefix}{other}") for one, what, other in parents + spouses if other < people]
     return pl.DataFrame(triples, schema=["head", "relation", "tail"], orient="row")
 
 

@@ -91,6 +91,7 @@ def test_every_entity_is_a_seed_or_has_a_pair_or_a_reason(finished: Path) -> Non
 def test_json_says_all_there_is(finished: Path) -> None:
     ended = call("align", "--resume", "--out", finished, "--json")
     report = ended.json()
+    assert not re.search(r"\b(NaN|Infinity)\b", ended.stdout), "no JSON for other readers"
     assert started(ended.stderr) == []
     assert report["protocol"]["seeds_from"] == "train"
     assert report["protocol"]["num_test_links"] == 60
@@ -114,12 +115,14 @@ def test_json_says_all_there_is(finished: Path) -> None:
     assert written == {key: value for key, value in report.items() if key not in ("folder", "files")}
 
 
-def test_a_dry_run_only_looks(pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_only_looks(pair: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     table = call("align", pair, "--dry-run", *QUICK)
     for words in ("1,900", "subgraphs", "training mb", "embeddings mb", "seconds on this machine", "train", "search"):
         assert words in table.stdout
     facts = call("align", pair, "--dry-run", "--json", *QUICK).json()
+    again = call("align", "--resume", "--out", finished, "--dry-run", "--json").json()
+    assert {**again, "seconds": None} == {**facts, "seconds": None}
     assert (facts["source_entities"], facts["target_entities"], facts["seeds"]) == (200, 180, 45)
     assert facts["training_mb"] > 0
     assert facts["seconds"].keys() == {"load", "divide", "train", "search"}

@@ -77,8 +77,9 @@ def align_command(
     if dry_run:
         _show_plan(given, settings, as_json)
         return
-    # Loading compiled code takes a moment; it goes on while the files are read.
-    threading.Thread(target=warm_up, daemon=True).start()
+    # Loading compiled code takes a moment; it goes on while the files are read. Not a daemon: one that is cut off when
+    # the program ends with an error adds a traceback to it.
+    threading.Thread(target=warm_up).start()
     run = run_pipeline(out, given, settings, force=force, first=first, last=last)
     if "match" not in run.finished():
         if as_json:

@@ -74,8 +74,9 @@ def divide_command(
     """Merge two graphs at their seeds and divide them into subgraphs."""
     if plot is not None:
         check_plot_file(plot)
-    # Loading compiled code takes a moment; it goes on while the files are read.
-    threading.Thread(target=warm_up, daemon=True).start()
+    # Loading compiled code takes a moment; it goes on while the files are read. Not a daemon: one that is cut off when
+    # the program ends with an error adds a traceback to it.
+    threading.Thread(target=warm_up).start()
     if resume:
         rows = [_resume(source, out, force, first, last)]
     else:
