@@ -73,7 +73,7 @@ def test_a_file_changes_what_its_name_says_and_nothing_else(system: PaperSystem)
 
 
 # At one million the best setting was measured with ten epochs of one division; on ContEA_FR_EN with a smaller scale.
-BEST_CHANGES = {
+BEST_CHANGES: dict[str, dict[str, Any]] = {
     "ContEA_FR_EN": {"train.scale": 20.0},
     **{
         name: {"train.epochs": 10, "train.refresh_every": 0}
