@@ -84,7 +84,7 @@ def test_killed_anywhere_in_training_it_ends_the_same(pair: Path, tmp_path: Path
     expected = run_pipeline(tmp_path / "clean", DataInput(folder=pair), settings(*chosen), last="integrate")
     wanted = expected.artifact("embeddings", EntityEmbeddings).vectors
     kills = 0
-    for attempt in range(12):
+    for attempt in range(7):
         command = begin if not (out / "manifest.json").exists() else [*call, "--resume", "--out", str(out)]
         with subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
