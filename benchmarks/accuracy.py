@@ -1,4 +1,4 @@
-"""How well training aligns: `accuracy.py FOLDER ... [--settings best,plain] [--seeds 3] [--device cpu]`.
+"""How well training aligns: `accuracy.py FOLDER ... [--settings 'best;plain'] [--seeds 3] [--device cpu]`.
 
 Paper protocol: seeds = train + valid, fixed number of epochs, test sources against all test targets, ties against us,
 structure only, no rounds. Every setting runs with several random seeds (of METIS too); mean and standard deviation are
@@ -20,7 +20,11 @@ from largegnn.pipeline import run_in_memory
 from largegnn.reporting.metrics import rank_links, summarise
 from largegnn.resolving import resolve
 
-PLAIN: dict[str, Any] = {"train": {"dim": 128, "epochs": 30, "refresh_every": 0}, "integrate": {"method": "average"}}
+LARGE: dict[str, Any] = {"dim": 128, "epochs": 30}
+PLAIN: dict[str, Any] = {
+    "train": LARGE | {"negatives": 0, "refresh_every": 0},
+    "integrate": {"method": "average"},
+}
 
 
 def changed(base: dict[str, Any], **sections: dict[str, Any]) -> dict[str, Any]:
@@ -30,8 +34,11 @@ def changed(base: dict[str, Any], **sections: dict[str, Any]) -> dict[str, Any]:
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
-    "best": {"train": {"dim": 128, "epochs": 30}},
+    "best": {"train": LARGE | {"negatives": 0}},
+    "best, 2,000 negatives": {"train": LARGE},
+    "plain, full": changed(PLAIN, integrate={"method": "full"}),
     "plain": PLAIN,
+    "plain, 45 epochs": changed(PLAIN, train={"epochs": 45}),
     "plain w/o CLG": changed(PLAIN, landmarks={"enabled": False}),
     "plain w/o CNS": changed(PLAIN, train={"cross_weight": 0.0}),
     "plain w/o ER": changed(PLAIN, train={"reconstruction_weight": 0.0}),
@@ -39,9 +46,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "whole graph": {
         "division": {"parts": 1},
         "landmarks": {"enabled": False},
-        "train": {"dim": 128, "epochs": 30, "refresh_every": 0},
+        "train": LARGE | {"refresh_every": 0},
     },
-    "gcn": {"train": {"encoder": "gcn", "dim": 128, "epochs": 30}},
+    "gcn": {"train": LARGE | {"encoder": "gcn"}},
 }
 
 
@@ -67,7 +74,7 @@ def main() -> None:
     """Run every setting with every seed on every folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+")
-    parser.add_argument("--settings", default=",".join(SETTINGS))
+    parser.add_argument("--settings", default=";".join(SETTINGS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--parts", type=int, default=5)
     parser.add_argument("--cap", type=int, default=7_500)
@@ -77,7 +84,7 @@ def main() -> None:
     rows = []
     for folder in arguments.folders:
         task = api.load(folder).task
-        for name in arguments.settings.split(","):
+        for name in arguments.settings.split(";"):
             runs = [
                 measure(task, SETTINGS[name], seed, arguments.device, arguments.parts, arguments.cap)
                 for seed in range(arguments.seeds)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from largegnn import evaluating
 from largegnn.aligning import match, search
 from largegnn.artifacts import Alignment, AlignmentTask, EntityEmbeddings
 from largegnn.config import PRESETS, Settings
@@ -161,7 +162,26 @@ def test_transport_over_candidates_is_nearly_transport_over_all(
     task: AlignmentTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     embeddings = noisy_vectors(task, 0.8)
-    dense = all_measures(judge(task, embeddings, settings_of()))["transport"]
-    monkeypatch.setattr("largegnn.evaluating._DENSE_LINKS", 10)
-    sparse = all_measures(judge(task, embeddings, settings_of()))["transport"]
-    assert sparse["hits@1"] == pytest.approx(dense["hits@1"], abs=0.03)
+    dense = judge(task, embeddings, settings_of())
+    monkeypatch.setattr("largegnn.matching.dense._MOST_ROWS", 10)
+    sparse = judge(task, embeddings, settings_of())
+    assert all_measures(sparse)["transport"]["hits@1"] == pytest.approx(
+        all_measures(dense)["transport"]["hits@1"], abs=0.03
+    )
+    for plain in ("cosine", "csls"):
+        assert sparse["ideal"][plain] == dense["ideal"][plain], "ranked in chunks or from one matrix"
+    assert sparse["protocol"]["num_ranked_links"] == len(task.test_links)
+
+
+def test_too_much_work_is_done_for_a_sample_of_the_links(task: AlignmentTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    embeddings = noisy_vectors(task, 0.8)
+    whole = judge(task, embeddings, settings_of())
+    monkeypatch.setattr("largegnn.matching.dense._MOST_ROWS", 10)
+    monkeypatch.setitem(evaluating.MOST_PRODUCTS, "cpu", 0)
+    monkeypatch.setattr(evaluating, "_LEAST_RANKED", len(task.test_links) // 2)
+    sampled = judge(task, embeddings, settings_of())
+    assert sampled["protocol"]["num_ranked_links"] == len(task.test_links) // 2
+    for plain in ("cosine", "csls"):
+        measured, true = sampled["ideal"][plain]["mean"]["mrr"], whole["ideal"][plain]["mean"]["mrr"]
+        assert measured == pytest.approx(true, abs=0.08)
+        assert measured != true, "half of the links cannot have the very same mean"

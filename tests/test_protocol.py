@@ -11,26 +11,15 @@ import pytest
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, PartitionQuality
-from largegnn.config import PRESETS, Settings, WorldSettings
+from largegnn.config import PRESETS, Settings
 from largegnn.data.inputs import DataInput
 from largegnn.data.write import write_pair
 from largegnn.pipeline import run_in_memory, run_pipeline
 from largegnn.resolving import resolve
 from largegnn.stages import STAGE_NAMES, STAGES, Run
 from largegnn.store import RunStore
+from tests.small_world import WORLD
 
-WORLD = WorldSettings(
-    source_entities=300,
-    target_entities=280,
-    links=250,
-    source_relations=6,
-    target_relations=5,
-    source_triples=1_200,
-    target_triples=1_000,
-    community_size=30,
-    train_share=0.3,
-    valid_share=0.3,
-)
 QUICK = [
     "device=cpu",
     "train.dim=8",

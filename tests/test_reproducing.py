@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,10 @@ from largegnn import api, reproducing
 from largegnn.cli.app import app
 from largegnn.config import WorldSettings
 from largegnn.errors import InputError
+from largegnn.file_lock import hold
 from largegnn.pipeline import run_pipeline
 from largegnn.reporting.paper_systems import PaperSystem, read_systems
-from largegnn.reporting.results import ResultRecord, read_results
+from largegnn.reporting.results import ResultRecord, add_record, read_results
 from largegnn.reproducing import missing_data, plan_runs, remedy, reproduce, run_system, short_settings
 
 FILE = """
@@ -116,6 +119,28 @@ def test_every_run_is_made_once(data: Path, configs: Path, tmp_path: Path, monke
     assert made == [("LargeEA", 1), ("LargeGNN", 1)]
     assert len(second) == 4
     assert [path.parent.name for path in work.rglob("manifest.json")] == ["seed-1"]
+
+
+def test_processes_share_the_runs_out(data: Path, configs: Path, tmp_path: Path) -> None:
+    systems, results, work = read_systems(configs), tmp_path / "results", tmp_path / "work"
+    with ThreadPoolExecutor(1) as pool:
+        with hold(work / "tiny" / "largeea" / "seed-0.lock", wait=False) as held:
+            assert held
+            others = pool.submit(reproduce, systems, data, results, work, 1, "cpu")
+            while not read_results(results) and not others.done():
+                time.sleep(0.05)
+            # Someone is at LargeEA: LargeGNN, which comes after it, is made first.
+            assert [record.system for record in read_results(results)] == ["LargeGNN"]
+        # They gave up without a record: it is made after all.
+        assert sorted(record.system for record in others.result()) == ["LargeEA", "LargeGNN"]
+
+
+def test_records_added_at_once_are_all_kept(data: Path, configs: Path, tmp_path: Path) -> None:
+    record = run_system(by_name(configs)["LargeEA"], data / "tiny", tmp_path / "run", 0, "cpu")
+    with ThreadPoolExecutor(8) as pool:
+        for seed in range(40):
+            pool.submit(add_record, tmp_path / "results", record.model_copy(update={"random_seed": seed}))
+    assert sorted(found.random_seed for found in read_results(tmp_path / "results")) == list(range(40))
 
 
 def test_a_killed_run_goes_on_and_ends_the_same(

@@ -13,7 +13,7 @@ import pytest
 
 from largegnn import api, rounds
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, TrainedModel
-from largegnn.config import PRESETS, Settings, WorldSettings
+from largegnn.config import PRESETS, Settings
 from largegnn.data.inputs import DataInput
 from largegnn.fresh_divisions import divide_once
 from largegnn.pipeline import run_in_memory, run_pipeline
@@ -21,19 +21,8 @@ from largegnn.resolving import resolve
 from largegnn.stages import Run
 from largegnn.training import train
 from tests.noisy_vectors import noisy_vectors, tiny_task
+from tests.small_world import WORLD
 
-WORLD = WorldSettings(
-    source_entities=300,
-    target_entities=280,
-    links=250,
-    source_relations=6,
-    target_relations=5,
-    source_triples=1_200,
-    target_triples=1_000,
-    community_size=30,
-    train_share=0.3,
-    valid_share=0.3,
-)
 QUICK = [
     "device=cpu",
     "train.dim=8",

@@ -19,7 +19,7 @@ from largegnn.artifacts import REASONS, Alignment, AlignmentTask, EntityEmbeddin
 from largegnn.config import MatchSettings, Settings
 from largegnn.errors import InputError
 from largegnn.matching import SearchOptions, search_both
-from largegnn.matching.candidates import CandidateGraph, FloatArray, build_candidates, csls, margins, ranks
+from largegnn.matching.candidates import CandidateGraph, FloatArray, Places, build_candidates, csls, margins, places
 from largegnn.matching.confidence import (
     Calibration,
     Threshold,
@@ -29,16 +29,15 @@ from largegnn.matching.confidence import (
     highest_recall,
     uncalibrated,
 )
-from largegnn.matching.dense import cosine_matrix, dense_bytes_allowed
+from largegnn.matching.dense import dense_plan, fits_dense
 from largegnn.matching.selection import SELECTIONS, mutual_knn
 from largegnn.matching.support import SUPPORT_PER_SCORE, SupportFinder
-from largegnn.matching.transport import transport_dense, transport_sparse
+from largegnn.matching.transport import transport_sparse
 
 __all__ = ["match", "score_candidates", "search"]
 
 _log = logging.getLogger(__name__)
 Mask = npt.NDArray[np.bool_]
-_DENSE_TRANSPORT = 50_000  # entities a side up to which transport sees every pair
 # Margin of a pair without a rival, by scoring; larger ones are cut to it. Transport scores are logarithms.
 _ALONE = {"cosine": 0.25, "csls": 0.5, "transport": 5.0}
 # Weights of CSLS, the two margins and support: a stand-in for runs without valid links. Those of CSLS were learnt from
@@ -93,30 +92,31 @@ def match(
     options, seeds = settings.match, task.seeds(settings.protocol.seeds_from)
     graph = build_candidates(source_neighbors, target_neighbors)
     plain = csls(graph, source_neighbors, target_neighbors, options.csls_k)
-    finder = SupportFinder(task, seeds, options.support_weight * SUPPORT_PER_SCORE["csls"])
-    supported, support = finder.add_to(graph, plain) if options.support_weight else (plain, np.zeros_like(plain))
+    supported, support = plain, np.zeros_like(plain)
+    if options.support_weight:
+        # No name for the finder: it is large, and needed no longer.
+        weight = options.support_weight * SUPPORT_PER_SCORE["csls"]
+        supported, support = SupportFinder(task, seeds, weight).add_to(graph, plain)
     scores = score_candidates(graph, embeddings, supported, support, options, device)
-    kept = np.union1d(mutual_knn(graph, scores, options.k), SELECTIONS[options.selection](graph, scores, options.k))
+    kept, selected, place = _select(graph, scores, options)
     most = _ALONE[options.scoring]
-    gaps = [margins(ends, scores, most)[kept] for _, ends in _ends(graph)]
+    gaps = [margins(ends, scores, most, kept) for ends in (graph.sources, graph.targets)]
     limited = [np.clip(gap, -most, most) for gap in gaps]
     features = np.stack([plain[kept], *limited, support[kept]], axis=1).astype(np.float64)
-    place = {side: ranks(ends, scores)[kept] for side, ends in _ends(graph)}
-    best = (place["source"] == 1) & (place["target"] == 1)
+    best = (place.source == 1) & (place.target == 1)
     pairs = np.stack([graph.sources[kept], graph.targets[kept]], axis=1)
     calibration, learnt = _learn(task, settings, pairs, features, best, (source_neighbors, target_neighbors))
     confidence = calibration.confidence(features, best)
-    selected = np.isin(kept, SELECTIONS[options.selection](graph, scores, options.k), assume_unique=True)
     threshold = _cut(confidence[selected], calibration, options)
     accepted = selected & (confidence >= threshold.confidence)
-    order = np.lexsort((place["source"], pairs[:, 0]))
+    order = np.lexsort((place.source, pairs[:, 0]))
     alignment = Alignment(
         pairs=pairs[order],
         cosines=graph.cosines[kept][order],
         scores=scores[kept][order],
         margins=np.minimum(*gaps)[order],
-        source_ranks=place["source"][order],
-        target_ranks=place["target"][order],
+        source_ranks=place.source[order],
+        target_ranks=place.target[order],
         confidence=confidence[order].astype(np.float32),
         accepted=accepted[order],
         reasons=_reasons(task, settings, embeddings.covered, pairs, selected, accepted),
@@ -130,6 +130,17 @@ def match(
         **learnt,
     }
     return alignment, facts
+
+
+def _select(graph: CandidateGraph, scores: FloatArray, options: MatchSettings) -> tuple[IntArray, Mask, Places]:
+    """The edges worth keeping, ascending, which of them the selection chose, and their places at both ends."""
+    place = places(graph, scores)
+    is_chosen = np.zeros(len(graph), dtype=bool)
+    is_chosen[SELECTIONS[options.selection](graph, scores, options.k, place)] = True
+    is_kept = is_chosen.copy()
+    is_kept[mutual_knn(graph, scores, options.k, place)] = True
+    kept = np.flatnonzero(is_kept)
+    return kept, is_chosen[kept], Places(place.source[kept], place.target[kept])
 
 
 def score_candidates(
@@ -149,18 +160,13 @@ def score_candidates(
     sources, rows = np.unique(graph.sources, return_inverse=True)
     targets, columns = np.unique(graph.targets, return_inverse=True)
     shape = (len(sources), len(targets))
-    if max(shape) > _DENSE_TRANSPORT or 4 * shape[0] * shape[1] > dense_bytes_allowed(device):
-        plan = transport_sparse(rows, columns, cosines, shape, options.temperature, options.iterations)
-        return np.asarray(plan, dtype=np.float32)
-    matrix = cosine_matrix(embeddings.vectors[sources], embeddings.vectors[targets], device)
-    places = torch.from_numpy(rows).to(device), torch.from_numpy(columns).to(device)
-    matrix[places] = torch.from_numpy(np.array(cosines, dtype=np.float32)).to(device)
-    values: FloatArray = transport_dense(matrix, options.temperature, options.iterations)[places].cpu().numpy()
+    how = options.temperature, options.iterations
+    if not fits_dense(shape, device):
+        return np.asarray(transport_sparse(rows, columns, cosines, shape, *how), dtype=np.float32)
+    vectors = embeddings.vectors[sources], embeddings.vectors[targets]
+    plan = dense_plan(*vectors, (rows, columns), cosines, *how, device)
+    values: FloatArray = plan[torch.from_numpy(rows).to(device), torch.from_numpy(columns).to(device)].cpu().numpy()
     return values
-
-
-def _ends(graph: CandidateGraph) -> tuple[tuple[str, IntArray], tuple[str, IntArray]]:
-    return ("source", graph.sources), ("target", graph.targets)
 
 
 def _free(task: AlignmentTask, settings: Settings) -> Mask:
@@ -243,8 +249,9 @@ def _reasons(
     reasons = np.full(task.num_entities, code["not mutual"], dtype=np.uint8)
     reasons[pairs[selected].ravel()] = code["below threshold"]
     reasons[~covered] = code["not covered"]
-    degree = np.bincount(task.triples[:, (0, 2)].ravel(), minlength=task.num_entities)
-    reasons[degree == 0] = code["isolated"]
+    isolated = np.ones(task.num_entities, dtype=bool)
+    isolated[task.triples[:, 0]] = isolated[task.triples[:, 2]] = False
+    reasons[isolated] = code["isolated"]
     reasons[pairs[accepted].ravel()] = code["aligned"]
     reasons[~_free(task, settings)] = code["seed"]
     return reasons

@@ -1,7 +1,8 @@
 """The stage `evaluate`: how good an alignment is by the test links, which no other stage reads (section 6).
 
-Ideal setting: every test source ranks all test targets and the other way round, for each decoding. Real setting: pairs
-put out among all entities that are no seeds, judged by the test links. Every figure comes with its protocol.
+Ideal setting: every test source ranks all test targets and the other way round, for each decoding; where that is too
+much work for the device, cosine and CSLS rank an even sample of the test links, still among all of them. Real setting:
+pairs put out among all entities that are no seeds, judged by the test links. Every figure comes with its protocol.
 
 Valid links that are no seeds take part in the real setting like any other entity; a pair that is one of them is known,
 and counts neither way.
@@ -19,26 +20,27 @@ from largegnn.config import Settings
 from largegnn.matching import SearchOptions, SearchResult, search_both
 from largegnn.matching.candidates import FloatArray, build_candidates, csls
 from largegnn.matching.confidence import reliability
-from largegnn.matching.dense import cosine_matrix, dense_bytes_allowed
+from largegnn.matching.dense import cosine_matrix, dense_plan, fits_dense
 from largegnn.matching.selection import mutual_knn, mutual_top1
 from largegnn.matching.support import SUPPORT_PER_SCORE, SupportFinder
-from largegnn.matching.transport import transport_dense, transport_sparse
+from largegnn.matching.transport import transport_sparse
 from largegnn.reporting.metrics import (
     SAME_SCORE,
     Ranks,
     Scoring,
-    precision_recall_f1,
     rank_edges,
-    rank_links,
+    rank_links_by,
     rank_matrix,
     summarise,
 )
+from largegnn.reporting.pair_metrics import precision_recall_f1
 
-__all__ = ["evaluate", "protocol_of"]
+__all__ = ["MOST_PRODUCTS", "evaluate", "protocol_of"]
 
-_SCORINGS: tuple[Scoring, ...] = ("cosine", "csls")
-_DENSE_LINKS = 50_000  # test links up to which transport sees every pair
 _SAME_PLAN = 1e-4  # closer entries of a plan differ in rounding only
+# Multiplications for the ranks by cosine and CSLS: some ten minutes on two cores, on a GPU one or two.
+MOST_PRODUCTS = {"cpu": 1e13, "cuda": 2e15}
+_LEAST_RANKED = 2_000
 _CANDIDATES = 20  # nearest of each test entity that support and large transports look at
 
 
@@ -54,7 +56,7 @@ def evaluate(
     """Figures of both settings with their protocol; None for what there are no test links to measure by."""
     report: dict[str, Any] = {"protocol": protocol_of(task, settings), "ideal": None, "real": None, "reliability": None}
     if len(task.test_links):
-        report["ideal"] = _ideal(task, embeddings, settings, device)
+        report["ideal"], report["protocol"]["num_ranked_links"] = _ideal(task, embeddings, settings, device)
         report["real"] = _real(task, alignment, source_neighbors, target_neighbors, settings)
         report["reliability"] = _true_reliability(task, alignment, settings)
     return report
@@ -83,10 +85,12 @@ def protocol_of(task: AlignmentTask, settings: Settings) -> dict[str, Any]:
 
 def _ideal(
     task: AlignmentTask, embeddings: EntityEmbeddings, settings: Settings, device: torch.device
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], int]:
+    """The figures of each decoding, and how many test links cosine and CSLS were measured by."""
     options = settings.match
     contest = _Contest(task, embeddings, settings, device)
-    ranks = contest.by_matrix() if contest.is_small else _by_chunks(task.test_links, embeddings, options.csls_k, device)
+    ranks = contest.by_matrix() if contest.is_small else contest.by_chunks()
+    num_ranked = len(ranks["cosine"].source_to_target)
     result: dict[str, Any] = {scoring: summarise(found) for scoring, found in ranks.items()}
     result["transport"] = summarise(contest.by_transport(contest.graph.cosines))
     if options.support_weight:
@@ -97,26 +101,7 @@ def _ideal(
         result["csls+support"] = summarise(contest.by_edges(supported))
         helped = np.asarray(contest.graph.cosines + options.support_weight * support, dtype=np.float32)
         result["transport+support"] = summarise(contest.by_transport(helped))
-    return result
-
-
-def _by_chunks(
-    links: IntArray, embeddings: EntityEmbeddings, csls_k: int, device: torch.device
-) -> dict[Scoring, Ranks]:
-    """Ranks by cosine and by CSLS, a chunk of links at a time."""
-    return {
-        scoring: rank_links(
-            embeddings.vectors[links[:, 0]],
-            embeddings.vectors[links[:, 1]],
-            scoring,
-            csls_k,
-            source_covered=np.asarray(embeddings.covered[links[:, 0]]),
-            target_covered=np.asarray(embeddings.covered[links[:, 1]]),
-            device=device,
-            chunk_bytes=1 << 28 if device.type == "cpu" else 4 << 30,
-        )
-        for scoring in _SCORINGS
-    }
+    return result, num_ranked
 
 
 class _Contest:
@@ -146,24 +131,42 @@ class _Contest:
         self.graph = build_candidates(self.near_targets, self.near_sources)
         self._gold = self.graph.find(self._links)
         shape = (len(self._sources), len(self._targets))
-        fits = max(shape) <= _DENSE_LINKS and 4 * shape[0] * shape[1] <= dense_bytes_allowed(device)
         # Whether all scores may be held at once, and there is one for every pair.
-        self.is_small = fits and all(bool(covered.all()) for covered in self._covered)
+        self.is_small = fits_dense(shape, device) and all(bool(covered.all()) for covered in self._covered)
 
     def by_matrix(self) -> dict[Scoring, Ranks]:
         """Ranks by cosine and by CSLS from one matrix of all scores."""
         matrix = cosine_matrix(self._vectors[0], self._vectors[1], self._device)
         result: dict[Scoring, Ranks] = {"cosine": rank_matrix(matrix, *self._gold_places())}
-        # Half of CSLS: the mean cosine to the nearest of the other side, taken off rows and columns.
-        near = [found.scores[:, : self._options.csls_k] for found in (self.near_targets, self.near_sources)]
-        means = [np.where(np.isfinite(top), top, np.nan) for top in near]
-        row_means, column_means = (
-            torch.from_numpy(np.nanmean(mean, axis=1, dtype=np.float64).astype(np.float32)).to(self._device)
-            for mean in means
-        )
-        matrix.sub_(row_means[:, None] / 2).sub_(column_means / 2)
+        row_means, column_means = (torch.from_numpy(means).to(self._device) for means in self._near_means())
+        matrix.sub_(row_means[:, None] / 2).sub_(column_means / 2)  # half of CSLS
         result["csls"] = rank_matrix(matrix, *self._gold_places())
         return result
+
+    def by_chunks(self) -> dict[Scoring, Ranks]:
+        """Ranks by cosine and by CSLS of as many links as the device ranks in minutes, a chunk of them at a time."""
+        rows, columns = self._gold_places()
+        source_means, target_means = self._near_means()
+        return rank_links_by(
+            self._vectors[0][rows],
+            self._vectors[1][columns],
+            means=(source_means[rows], target_means[columns]),
+            ranked=_sample(len(self._links), self._vectors[0].shape[1], self._device),
+            source_covered=self._covered[0][rows],
+            target_covered=self._covered[1][columns],
+            device=self._device,
+            chunk_bytes=1 << 28 if self._device.type == "cpu" else 4 << 30,
+        )
+
+    def _near_means(self) -> tuple[FloatArray, FloatArray]:
+        """The mean cosine of each source, of each target to its nearest of the other side; 0 where there are none."""
+        means = []
+        for found in (self.near_targets, self.near_sources):
+            near = found.scores[:, : self._options.csls_k].astype(np.float64)
+            there = np.isfinite(near)
+            sums = np.where(there, near, 0.0).sum(axis=1)
+            means.append((sums / np.maximum(there.sum(axis=1), 1)).astype(np.float32))
+        return means[0], means[1]
 
     def _gold_places(self) -> tuple[IntArray, IntArray]:
         """Row and column of each test link."""
@@ -190,11 +193,17 @@ class _Contest:
         if not self.is_small:
             plan = transport_sparse(rows, columns, edge_scores, shape, options.temperature, options.iterations)
             return self.by_edges(plan, _SAME_PLAN)
-        matrix = cosine_matrix(self._vectors[0], self._vectors[1], self._device)
-        places = torch.from_numpy(rows).to(self._device), torch.from_numpy(columns).to(self._device)
-        matrix[places] = torch.from_numpy(np.array(edge_scores)).to(self._device)
-        dense_plan = transport_dense(matrix, options.temperature, options.iterations)
-        return rank_matrix(dense_plan, *self._gold_places(), _SAME_PLAN)
+        how = options.temperature, options.iterations
+        everywhere = dense_plan(*self._vectors, (rows, columns), edge_scores, *how, self._device)
+        return rank_matrix(everywhere, *self._gold_places(), _SAME_PLAN)
+
+
+def _sample(num_links: int, dim: int, device: torch.device) -> IntArray:
+    """Which of so many links to rank: all, or evenly spread ones where all would take hours."""
+    most = int(MOST_PRODUCTS[device.type] // (2 * num_links * dim))
+    if most >= num_links:
+        return np.arange(num_links)
+    return np.unique(np.linspace(0, num_links - 1, max(most, _LEAST_RANKED)).astype(np.int64))
 
 
 def _named(queries: IntArray, corpus: IntArray, result: SearchResult) -> Neighbors:

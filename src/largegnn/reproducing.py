@@ -1,19 +1,21 @@
 """The paper's tables run anew: one system on one data set with one random seed, until nothing is missing.
 
 In: the systems of `configs/paper`, a folder with data set folders. Out: a record of each run in the file of its data
-set. A run that has a record is never repeated. A system that shares its tables over subgraphs goes through the pipeline
-in a run folder, so that a killed one goes on where it stopped; models of single blocks are trained in memory, and begin
-anew. Run folders are removed once the record is written, unless they are to be kept.
+set. A run that has a record is never repeated; processes started beside each other share the runs out. A system that
+shares its tables over subgraphs goes through the pipeline in a run folder, so that a killed one goes on where it
+stopped; models of single blocks are trained in memory, and begin anew. Run folders are removed once the record is
+written, unless they are to be kept.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import platform
 import shutil
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,8 @@ from typing import Any
 from largegnn import api
 from largegnn.config import WORLD_PRESETS, Settings
 from largegnn.data.catalogue import DATASETS
-from largegnn.errors import InputError
+from largegnn.errors import InputError, StorageError
+from largegnn.file_lock import hold
 from largegnn.metering import Meter
 from largegnn.pipeline import run_pipeline
 from largegnn.reporting.paper_systems import PaperSystem
@@ -87,17 +90,33 @@ def reproduce(
     planned = plan_runs([system for system in systems if system.dataset not in absent], records, num_seeds)
     for run in planned:
         _refuse_other_settings(run.system, records)
-    for number, run in enumerate(planned, start=1):
-        system, seed = run.system, run.random_seed
-        # Another process may have finished it meanwhile.
-        if run not in plan_runs([system], read_results(results), num_seeds):
-            continue
-        _log.info("run %d of %d: %s on %s, random seed %d", number, len(planned), system.name, system.dataset, seed)
-        folder = work / system.dataset / _folder_name(system.name) / f"seed-{seed}"
-        add_record(results, run_system(system, data / system.dataset, folder, seed, device))
-        if not keep_runs and (folder / "manifest.json").exists():
-            shutil.rmtree(folder)
+    # First what no other process is at; then what others were at, when they are done or have given up.
+    for wait in (False, True):
+        for number, run in enumerate(planned, start=1):
+            system, seed = run.system, run.random_seed
+            folder = work / system.dataset / _folder_name(system.name) / f"seed-{seed}"
+            with _claimed(folder, wait) as is_ours:
+                if not is_ours or run not in plan_runs([system], read_results(results), num_seeds):
+                    continue
+                _log.info(
+                    "run %d of %d: %s on %s, random seed %d", number, len(planned), system.name, system.dataset, seed
+                )
+                add_record(results, run_system(system, data / system.dataset, folder, seed, device))
+                if not keep_runs and (folder / "manifest.json").exists():
+                    shutil.rmtree(folder)
     return read_results(results)
+
+
+@contextlib.contextmanager
+def _claimed(folder: Path, wait: bool) -> Iterator[bool]:
+    """Whether this process may make the run of a folder; no other can until the end."""
+    file = folder.with_suffix(".lock")
+    with contextlib.ExitStack() as stack:
+        try:
+            held = stack.enter_context(hold(file, wait=wait))
+        except OSError as error:
+            raise StorageError(f"cannot write {file}: {error.strerror or error}") from error
+        yield held
 
 
 def run_system(system: PaperSystem, data: Path, folder: Path, random_seed: int, device: str = "auto") -> ResultRecord:

@@ -15,7 +15,7 @@ import numpy as np
 from largegnn.artifacts import REASONS, Alignment, AlignmentTask, IntArray, Neighbors, TaskNames, are_among
 from largegnn.errors import InputError
 from largegnn.reporting.export import EMBEDDING_FORMS, ExportInfo, alignment_table, export, export_embeddings
-from largegnn.reporting.metrics import precision_recall_f1
+from largegnn.reporting.pair_metrics import precision_recall_f1
 from largegnn.stages import Run
 from largegnn.version import __version__
 

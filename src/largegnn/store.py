@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from largegnn.errors import InputError, StorageError
+from largegnn.file_lock import hold
 
 __all__ = ["FORMAT_VERSION", "RunStore", "StageRecord", "file_checksum", "fingerprint"]
 
@@ -137,25 +138,15 @@ class RunStore:
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the folder for one writer, and sweep away what an interrupted one left."""
-        try:
-            import fcntl
-        except ImportError:  # Windows has no advisory locks of this kind
-            yield
-            return
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle = (self.folder / _LOCK).open("w")
-        except OSError as error:
-            raise InputError(
-                "the output folder cannot be written", where=str(self.folder), found=error.strerror or str(error)
-            ) from None
-        with handle:
+        with contextlib.ExitStack() as stack:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise StorageError(
-                    f"another process is working in {self.folder}; wait for it or use another folder"
+                held = stack.enter_context(hold(self.folder / _LOCK, wait=False))
+            except OSError as error:
+                raise InputError(
+                    "the output folder cannot be written", where=str(self.folder), found=error.strerror or str(error)
                 ) from None
+            if not held:
+                raise StorageError(f"another process is working in {self.folder}; wait for it or use another folder")
             for leftover in self.folder.glob("*.partial"):
                 leftover.unlink(missing_ok=True)
             yield

@@ -28,6 +28,8 @@ from largegnn.reporting.metrics import rank_links
 
 __all__ = ["choose_device", "history_facts", "integrate", "train"]
 
+_MOST_VALIDATED = 20_000  # valid links looked at: more tell epochs apart no better, and cost their square
+
 
 def choose_device(name: str) -> torch.device:
     """The device a setting names; auto is a GPU if there is one."""
@@ -105,9 +107,10 @@ def _parts(subgraphs: SubgraphSet, num_relations: int) -> Iterator[tuple[IntArra
 
 
 def _validator(task: AlignmentTask) -> Callable[[EmbeddingModel], float]:
-    """H@1 of the valid links among themselves, both directions, cosine, the whole graph encoded."""
+    """H@1 of the valid links (evenly chosen ones of very many) among themselves, cosine, the whole graph encoded."""
     structure = build_structure(task.num_entities, task.triples, task.num_relations)
-    sources, targets = task.valid_links[:, 0], task.valid_links[:, 1]
+    step = -(-len(task.valid_links) // _MOST_VALIDATED)
+    sources, targets = task.valid_links[::step].T
 
     def validate(model: EmbeddingModel) -> float:
         relations = model.relations.detach()

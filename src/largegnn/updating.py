@@ -258,11 +258,11 @@ class _Desk:
     prints: dict[str, str]
 
     def put(self, name: str, artifacts: dict[str, Any], facts: dict[str, Any], meter: Meter) -> None:
-        usage, values = meter.read(), self.settings.model_dump()
+        usage = meter.read()
         stage = STAGES[STAGE_NAMES.index(name)]
         record = {
             "fingerprint": self.prints[name],
-            "settings": {section: values[section] for section in stage.sections},
+            "settings": stage.settings_read(self.settings),
             "facts": facts,
             "seconds": round(usage.seconds, 3),
             "peak_memory_mb": round(usage.peak_memory_mb, 1),

@@ -125,7 +125,7 @@ def test_a_dry_run_only_looks(pair: Path, finished: Path, tmp_path: Path, monkey
     assert {**again, "seconds": None} == {**facts, "seconds": None}
     assert (facts["source_entities"], facts["target_entities"], facts["seeds"]) == (200, 180, 45)
     assert facts["training_mb"] > 0
-    assert facts["seconds"].keys() == {"load", "divide", "train", "search"}
+    assert facts["seconds"].keys() == {"load", "divide", "train", "search", "match", "evaluate"}
     assert "started" not in table.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -224,6 +224,8 @@ def test_too_few_valid_links_are_said(pair: Path, tmp_path: Path) -> None:
         "align", "--resume", "--out", tmp_path / "hasty", "--min-precision", "0.5", "--force", "match", expect=2
     )
     assert "a precision cannot be promised without valid links" in ended.stderr
+    left = {file.name for file in (tmp_path / "hasty").iterdir()}
+    assert not left & {"alignment.tsv", "alignment.parquet", "left_out.tsv", "report.json"}, "they told of another run"
 
 
 def test_names_that_no_line_can_hold(pair: Path, tmp_path: Path) -> None:

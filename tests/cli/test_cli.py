@@ -72,7 +72,7 @@ def test_config_prints_a_settings_file(tmp_path: Path) -> None:
         (["inspect", "a", "b", "--seeds", "c"], "the file does not exist"),
         (["divide"], "no input was given"),
         (["divide", "--resume", "--out", "nowhere"], "no run to resume"),
-        (["divide", "x", "--resume"], "--resume takes input and settings from the run folder"),
+        (["divide", "--resume"], "--resume needs the run folder"),
         (["divide", "x", "--set", "data.folds=2"], "no setting is called data.folds"),
         (["divide", "x", "--preset", "y"], "no preset is called 'y'"),
         (["generate", "x", "--format", "xml"], "no format is called 'xml'"),
@@ -110,3 +110,8 @@ def test_train_ends_with_vectors_and_says_how_it_went(tmp_path: Path) -> None:
     assert "integrate: reused" in again.stderr
     assert len(json.loads(again.stdout)["history"]) == 2
     assert "holds another run" in largegnn("train", tmp_path / "pair", *quick, "--seed", "5", expect=2).stderr
+
+
+def test_what_needs_no_torch_does_not_wait_for_it() -> None:
+    program = "import sys, largegnn, largegnn.cli.app; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

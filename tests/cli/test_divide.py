@@ -42,6 +42,8 @@ def test_one_division_in_memory_and_in_a_folder_are_the_same(pair: Path, tmp_pat
     folder = json.loads(largegnn(*call, "--out", tmp_path / "run").stdout)
     same = KEYS - {"seconds", "peak_memory_mb"} | {"sizes", "source_sizes", "num_landmarks", "edge_cut"}
     assert {key: folder[key] for key in same} == {key: memory[key] for key in same}
+    other = largegnn("divide", "--resume", "--out", tmp_path / "run", "--parts", "5", expect=2)
+    assert "division.parts was 4, is 5" in other.stderr, "settings given with --resume are never dropped"
     again = largegnn("divide", "--resume", "--out", tmp_path / "run", "--json")
     assert "subgraphs: reused" in again.stderr
     assert json.loads(again.stdout)["sizes"] == memory["sizes"]

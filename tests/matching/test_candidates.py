@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from largegnn.artifacts import Neighbors
 from largegnn.errors import ArtifactError
-from largegnn.matching.candidates import CandidateGraph, FloatArray, build_candidates, csls, margins, ranks
+from largegnn.matching.candidates import (
+    CandidateGraph,
+    FloatArray,
+    build_candidates,
+    csls,
+    margins,
+    places,
+    preferred,
+    ranks,
+)
 from tests.matching.random_candidates import EIGHTHS, SOURCES, TARGETS, edges_of, scored_graphs
 
 NOTHING = -np.inf
@@ -61,6 +70,14 @@ def test_a_pair_found_twice_keeps_the_score_of_the_source() -> None:
     assert graph.cosines.tolist() == [0.75]
 
 
+def test_a_search_that_names_an_entity_twice() -> None:
+    one = Neighbors(np.array([0, 2]), np.array([[5, 5], [6, 5]]), np.array([[0.75, 0.5], [0.5, 0.25]]))
+    other = Neighbors(np.array([5, 9]), np.array([[2, 2], [0, -1]]), np.array([[0.5, 0.5], [0.125, NOTHING]]))
+    graph = build_candidates(one, other)
+    assert edges_of(graph) == [(0, 5), (0, 9), (2, 5), (2, 6)]
+    assert graph.cosines.tolist() == [0.75, 0.125, 0.25, 0.5]
+
+
 def test_nothing_found() -> None:
     none = Neighbors(np.empty(0), np.empty((0, 3)), np.empty((0, 3), dtype=np.float32))
     graph = build_candidates(none, none)
@@ -70,6 +87,8 @@ def test_nothing_found() -> None:
         csls(graph, none, none),
         ranks(graph.sources, graph.cosines),
         margins(graph.targets, graph.cosines, 1.0),
+        *places(graph, graph.cosines),
+        *preferred(graph, graph.cosines, 1.0),
     ):
         assert result.shape == (0,)
 
@@ -132,3 +151,36 @@ def test_ranks_and_margins_are_their_definition(drawn: tuple[CandidateGraph, Flo
             better = [r for r in rivals if scores[r] > scores[edge] or (scores[r] == scores[edge] and r < edge)]
             assert places[edge] == 1 + len(better)
             assert gaps[edge] == (scores[edge] - max(scores[r] for r in rivals) if rivals else 9.0)
+
+
+@given(drawn=scored_graphs(), chosen=st.sets(st.integers(0, 13)))
+def test_both_ends_at_once_and_some_edges_alone(drawn: tuple[CandidateGraph, FloatArray], chosen: set[int]) -> None:
+    graph, scores = drawn
+    place = places(graph, scores)
+    assert np.array_equal(place.source, ranks(graph.sources, scores))
+    assert np.array_equal(place.target, ranks(graph.targets, scores))
+    gaps = [margins(ends, scores, 9.0) for ends in (graph.sources, graph.targets)]
+    edges, gap = preferred(graph, scores, 9.0)
+    assert edges.tolist() == np.flatnonzero((place.source == 1) & (place.target == 1)).tolist()
+    assert np.array_equal(gap, np.minimum(*gaps)[edges])
+    some = np.array(sorted(edge for edge in chosen if edge < len(graph)), dtype=np.int64)
+    assert np.array_equal(margins(graph.sources, scores, 9.0, some), gaps[0][some])
+
+
+def test_of_equal_scores_the_earlier_comes_first_whatever_the_sign_of_zero() -> None:
+    ends = np.zeros(6, dtype=np.int32)
+    scores = np.array([-0.0, 0.0, -1.5, -0.0, 2.0, np.float32(1e-45)], dtype=np.float32)
+    assert ranks(ends, scores).tolist() == [3, 4, 6, 5, 1, 2]
+    assert margins(ends[:3], np.zeros(3, dtype=np.float32), 1.0).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_ranks_of_many_are_those_of_a_sort() -> None:
+    rng = np.random.default_rng(0)
+    number = (1 << 20) + 1000  # more than are sorted out in one piece
+    ends = rng.integers(0, 50_000, number).astype(np.int32)
+    scores = (rng.integers(-500, 500, number) / 7).astype(np.float32)
+    order = np.lexsort((-scores, ends))
+    expected = np.empty(number, dtype=np.int64)
+    starts = np.searchsorted(ends[order], np.arange(50_000))
+    expected[order] = np.arange(number) - starts[ends[order]] + 1
+    assert np.array_equal(ranks(ends, scores), expected)

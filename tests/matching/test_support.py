@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from largegnn.artifacts import AlignmentTask, IntArray
-from largegnn.matching.candidates import CandidateGraph, FloatArray
+from largegnn.matching.candidates import CandidateGraph, FloatArray, preferred
 from largegnn.matching.support import SupportFinder
+from largegnn.matching.weighted_rows import weigh_neighbors
 
 Edge = tuple[int, int]
 
@@ -173,3 +177,70 @@ def test_nothing_to_support() -> None:
     supported, support = finder.add_to(graph, scores)
     assert supported.tolist() == [0.5]
     assert support.tolist() == [0.0]
+
+
+HUBS = 3  # the first entities of either side
+
+
+def graph_with_hubs(num_entities: int, offset: int, relation: int) -> list[tuple[int, int, int]]:
+    """Hub h leads to every (h + 2)th entity, by two relations in turn; the others form a ring."""
+    rays = [(hub, entity % 2, entity) for hub in range(HUBS) for entity in range(HUBS, num_entities, hub + 2)]
+    ring = [(entity, 1, HUBS + (entity + 1) % (num_entities - HUBS)) for entity in range(HUBS, num_entities)]
+    return [(head + offset, way + relation, tail + offset) for head, way, tail in rays + ring]
+
+
+@pytest.mark.parametrize("num_seeds", [0, 1, 40, 2000])
+def test_support_of_hubs_is_the_product_of_matrices(num_seeds: int) -> None:
+    """Long rows against few marks and many, and more targets than the sieve tells apart."""
+    number = 6000
+    rng = np.random.default_rng(num_seeds)
+    seeds = rng.integers(HUBS, number, (num_seeds, 2)) + np.array([0, number])
+    triples = graph_with_hubs(number, 0, 0) + graph_with_hubs(number, number, 2)
+    task = make_task(number, number, triples, [(int(source), int(target)) for source, target in seeds])
+    ends = np.concatenate([rng.integers(0, number, (20_000, 2)), rng.integers(0, HUBS, (20, 2))])
+    ends = np.concatenate([ends, ends * np.array([1, 0]), ends * np.array([0, 1])])  # every entity with a hub
+    ends = np.unique(ends, axis=0) + np.array([0, number])
+    scores = (rng.permutation(len(ends)) / 8).astype(np.float32)
+    graph = CandidateGraph(ends[:, 0], ends[:, 1], np.zeros(len(ends), dtype=np.float32))
+    _, found = SupportFinder(task, task.train_links, 0.3, passes=1).add_to(graph, scores)
+    edges, gap = preferred(graph, scores, 1.0)
+    certainty = np.concatenate([np.ones(len(task.train_links)), 1 / (1 + np.exp(1 - 12 * gap.astype(np.float64)))])
+    pairs = np.concatenate([task.train_links, ends[edges]])
+    split, shape = task.num_source_triples, (number, number)
+    sides = (task.triples[:split], 0), (task.triples[split:], number)
+    rows = [weigh_neighbors(side, number, offset) for side, offset in sides]
+    source, target = (sparse.csr_array((row.weights, row.ids, row.ptr), shape=shape) for row in rows)
+    reached = source @ sparse.csr_array((certainty, (pairs[:, 0], pairs[:, 1] - number)), shape=shape)
+    expected = np.asarray(reached[ends[:, 0]].multiply(target[ends[:, 1] - number]).sum(axis=1)).ravel()
+    assert (expected > 0).sum() > 1000
+    assert np.allclose(found, np.minimum(expected, 2.0), atol=1e-5)
+
+
+def test_support_is_the_same_where_numba_is_missing() -> None:
+    program = """
+import sys
+if "without" in sys.argv:
+    sys.modules["numba"] = None
+import numpy as np
+from largegnn.artifacts import AlignmentTask, Neighbors
+from largegnn.matching.candidates import build_candidates, csls, places
+from largegnn.matching.support import SupportFinder
+rng = np.random.default_rng(0)
+triples = np.concatenate([rng.integers(0, [30, 2, 30], (60, 3)), rng.integers([30, 2, 30], [60, 4, 60], (60, 3))])
+none = np.empty((0, 2), dtype=np.int32)
+task = AlignmentTask(30, 30, 2, 2, np.unique(triples, axis=0), np.array([(0, 30), (1, 31)]), none, none)
+near = [
+    Neighbors(np.arange(30) + own, rng.integers(0, 30, (30, 4)) + other, np.sort(rng.random((30, 4)))[:, ::-1])
+    for own, other in ((0, 30), (30, 0))
+]
+graph = build_candidates(*near)
+supported, support = SupportFinder(task, task.train_links).add_to(graph, csls(graph, *near))
+for array in (graph.sources, graph.targets, graph.cosines, supported, support, *places(graph, supported)):
+    print(np.round(array, 5).tolist())
+"""
+    with_numba, without = (
+        subprocess.run([sys.executable, "-W", "error", "-c", program, how], check=True, capture_output=True, text=True)
+        for how in ("with", "without")
+    )
+    assert with_numba.stdout == without.stdout
+    assert "[" in without.stdout

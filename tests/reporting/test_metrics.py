@@ -15,12 +15,13 @@ from largegnn.errors import ArtifactError
 from largegnn.reporting.metrics import (
     Ranks,
     Scoring,
-    precision_recall_f1,
     rank_edges,
     rank_links,
+    rank_links_by,
     rank_matrix,
     summarise,
 )
+from largegnn.reporting.pair_metrics import precision_recall_f1
 
 Array = npt.NDArray[Any]
 
@@ -157,6 +158,32 @@ def test_one_link_and_none() -> None:
     assert empty.source_to_target.shape == (0,)
     nothing = dict.fromkeys(("hits@1", "hits@5", "hits@10", "mrr"))
     assert summarise(empty) == {"source_to_target": nothing, "target_to_source": nothing, "mean": nothing}
+
+
+def test_some_links_are_ranked_as_all_are() -> None:
+    rng = np.random.default_rng(4)
+    source, target = rng.normal(size=(2, 40, 4))
+    covered = np.arange(40) % 7 > 0
+    chosen = np.array([0, 3, 8, 21, 39])
+    every = rank_links_by(source, target, csls_k=3, source_covered=covered)
+    some = rank_links_by(source, target, csls_k=3, source_covered=covered, ranked=chosen)
+    for scoring in ("cosine", "csls"):
+        assert np.array_equal(some[scoring].source_to_target, every[scoring].source_to_target[chosen])
+        assert np.array_equal(some[scoring].target_to_source, every[scoring].target_to_source[chosen])
+        assert np.array_equal(
+            every[scoring].source_to_target,
+            rank_links(source, target, scoring, 3, source_covered=covered).source_to_target,
+        )
+
+
+def test_known_means_are_taken_as_they_are() -> None:
+    source, target = np.random.default_rng(5).normal(size=(2, 30, 4))
+    cosines = (source / np.linalg.norm(source, axis=1)[:, None]) @ (target / np.linalg.norm(target, axis=1)[:, None]).T
+    means = np.sort(cosines, axis=1)[:, -3:].mean(axis=1), np.sort(cosines, axis=0)[-3:].mean(axis=0)
+    known = rank_links_by(source, target, means=means)["csls"]
+    found = rank_links(source, target, "csls", 3)
+    assert np.array_equal(known.source_to_target, found.source_to_target)
+    assert np.array_equal(known.target_to_source, found.target_to_source)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])

@@ -23,11 +23,12 @@ from largegnn.reporting.export.files import write_files
 from largegnn.reporting.export.tabular import plain_names, write_tsv_rows
 from largegnn.result import AlignmentResult, report_of
 from largegnn.stages import STAGE_NAMES, plan_for
-from largegnn.timing import estimate_seconds
+from largegnn.store import RunStore
 
 __all__ = ["align_command"]
 
 _STAGES = ", ".join(STAGE_NAMES)
+_FILES = ("alignment.tsv", "alignment.parquet", "left_out.tsv", "report.json")
 
 
 def align_command(
@@ -80,7 +81,10 @@ def align_command(
     # Loading compiled code takes a moment; it goes on while the files are read. Not a daemon: one that is cut off when
     # the program ends with an error adds a traceback to it.
     threading.Thread(target=warm_up).start()
-    run = run_pipeline(out, given, settings, force=force, first=first, last=last)
+    try:
+        run = run_pipeline(out, given, settings, force=force, first=first, last=last)
+    finally:
+        _remove_outlived(out)
     if "match" not in run.finished():
         if as_json:
             typer.echo(json.dumps({"folder": str(out), "files": {}, **report_of(run)}, indent=1))
@@ -93,6 +97,13 @@ def align_command(
         typer.echo(json.dumps({"folder": str(out), "files": files, **result.report}, indent=1))
         return
     _show(result, out, files)
+
+
+def _remove_outlived(out: Path) -> None:
+    """Remove the files of an alignment that the run folder no longer holds, as after a failed --force."""
+    if (out / "manifest.json").is_file() and "match" not in RunStore(out).stages:
+        for name in _FILES:
+            (out / name).unlink(missing_ok=True)
 
 
 def _write_files(result: AlignmentResult, out: Path) -> dict[str, int]:
@@ -127,6 +138,8 @@ def _cost_rows(stages: list[str], outcome: Any) -> list[tuple[str, str, str]]:
 
 
 def _show_plan(given: DataInput | None, settings: Settings, as_json: bool) -> None:
+    from largegnn.timing import estimate_seconds  # brings torch, which takes a second
+
     if given is None:
         raise InputError("--dry-run needs the input files", fix="name them instead of --resume")
     pair = load_pair(given, settings.data)

@@ -23,7 +23,7 @@ from largegnn.config import METHODS, Settings
 from largegnn.data.load import load_pair
 from largegnn.division import warm_up
 from largegnn.errors import InputError
-from largegnn.pipeline import resume_input, run_pipeline
+from largegnn.pipeline import run_pipeline
 from largegnn.reporting.division_plot import check_plot_file, plot_divisions
 from largegnn.stages import STAGE_NAMES, Run
 
@@ -77,43 +77,35 @@ def divide_command(
     # Loading compiled code takes a moment; it goes on while the files are read. Not a daemon: one that is cut off when
     # the program ends with an error adds a traceback to it.
     threading.Thread(target=warm_up).start()
-    if resume:
-        rows = [_resume(source, out, force, first, last)]
+    flags = {"landmarks.cap": cap} | options.common_flags(
+        valid_share=valid_share,
+        form=form,
+        fold=fold,
+        skip_unknown=skip_unknown,
+        seeds_from=seeds_from,
+        seed=seed,
+        device=device,
+    )
+    wanted = list(itertools.product(_listed(method), _listed(parts)))
+    if out is not None and len(wanted) > 1:
+        raise InputError("--out keeps one division", found=f"{len(wanted)} were asked for", fix="name one")
+    if resume and out is None:
+        raise InputError("--resume needs the run folder", expected="--resume --out DIR")
+    paths = (source, target, seeds, valid_links, test_links)
+    given, chosen = None, []
+    for name, count in wanted:
+        own = flags | _method_flags(name, count, landmarks)
+        given, settings = options.input_and_settings(paths, out or Path(), resume, preset, config, overrides, own)
+        chosen.append(settings)
+    if out is not None:
+        rows = [_row_of_run(run_pipeline(out, given, chosen[0], force=force, first=first, last=last))]
     else:
-        if source is None:
-            raise InputError("no input was given", expected="FOLDER, SOURCE TARGET --seeds FILE, or --resume --out DIR")
-        given = api.data_input(source, target, seeds, valid_links=valid_links, test_links=test_links)
-        flags = {"landmarks.cap": cap} | options.common_flags(
-            valid_share=valid_share,
-            form=form,
-            fold=fold,
-            skip_unknown=skip_unknown,
-            seeds_from=seeds_from,
-            seed=seed,
-            device=device,
-        )
-        chosen = [
-            options.run_settings(preset, config, overrides, flags | _method_flags(name, count, landmarks))
-            for name, count in itertools.product(_listed(method), _listed(parts))
-        ]
-        if out is not None:
-            if len(chosen) > 1:
-                raise InputError("--out keeps one division", found=f"{len(chosen)} were asked for", fix="name one")
-            run = run_pipeline(out, given, chosen[0], force=force, first=first, last=last)
-            rows = [_row_of_run(run)]
-        else:
-            pair = load_pair(given, chosen[0].data)
-            rows = [_row_of_division(api.divide(pair.task, settings), settings) for settings in chosen]
+        assert given is not None
+        pair = load_pair(given, chosen[0].data)
+        rows = [_row_of_division(api.divide(pair.task, settings), settings) for settings in chosen]
     if plot is not None:
         plot_divisions([row for row in rows if "sizes" in row], plot)
     _show(rows, as_json)
-
-
-def _resume(source: Path | None, out: Path | None, force: str | None, first: str | None, last: str) -> Row:
-    if source is not None or out is None:
-        raise InputError("--resume takes input and settings from the run folder", expected="--resume --out DIR alone")
-    given, settings = resume_input(out)
-    return _row_of_run(run_pipeline(out, given, settings, force=force, first=first, last=last))
 
 
 def _listed(text: str | None) -> Sequence[str | None]:

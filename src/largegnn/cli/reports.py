@@ -56,12 +56,18 @@ def print_expectation(report: dict[str, Any]) -> None:
     )
 
 
+def _ranked(protocol: dict[str, Any]) -> str:
+    """How many of the test links were ranked, where those are not all."""
+    ranked = protocol.get("num_ranked_links")
+    return "" if ranked in (None, protocol["num_test_links"]) else f" ({number(ranked)} of them ranked)"
+
+
 def protocol_line(protocol: dict[str, Any]) -> str:
     """A protocol in one line."""
     seeds = protocol["seed_share"]
     return (
         f"seeds from {protocol['seeds_from']} ({number(protocol['num_seeds'])}"
         f"{'' if seeds is None else f', {seeds:.0%} of the links'}), fold {protocol['fold']}, "
-        f"{number(protocol['num_test_links'])} test links, {protocol['features']}, "
+        f"{number(protocol['num_test_links'])} test links{_ranked(protocol)}, {protocol['features']}, "
         f"rounds {protocol['rounds']}, random seed {protocol['seed']}"
     )

@@ -13,7 +13,6 @@ from largegnn.cli import options
 from largegnn.cli.reports import print_expectation, print_figures
 from largegnn.cli.tables import number, print_table
 from largegnn.result import AlignmentResult
-from largegnn.updating import update_facts
 
 __all__ = ["update_command"]
 
@@ -36,6 +35,8 @@ def update_command(
     as_json: options.JsonOption = False,
 ) -> None:
     """Embed and align triples and entities that came later, with the trained model, and say what that costs."""
+    from largegnn.updating import update_facts  # brings torch, which takes a second
+
     result = api.update(
         run, source_triples, target_triples, seeds, test_links=test_links, out=out, form=form, device=device
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from largegnn.artifacts import AlignmentTask, IntArray, MergedGraph, Partition, PartitionQuality
-from largegnn.division.compiled import compiled
+from largegnn.compiled import compiled
 from largegnn.division.membership import Membership, count_sharing, invert_parts, share_part
 
 __all__ = ["measure_quality", "share_kept"]

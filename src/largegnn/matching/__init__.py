@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from largegnn.matching.searchers import SEARCHERS, Searcher, SearchOptions, SearchResult, search, search_both
+from largegnn.matching.searchers import SEARCHERS, Searcher, SearchOptions, SearchResult, is_exact, search, search_both
 
-__all__ = ["SEARCHERS", "SearchOptions", "SearchResult", "Searcher", "search", "search_both"]
+__all__ = ["SEARCHERS", "SearchOptions", "SearchResult", "Searcher", "is_exact", "search", "search_both"]

@@ -4,24 +4,39 @@ In: the nearest targets of each source and the nearest sources of each target (`
 one edge for each distinct pair, sorted by source and target, with its cosine; and what is asked of such a graph: the
 ranks of edges at either end, the best rival of an edge, its CSLS score.
 The idea: all later decisions look at these edges alone, so their cost and memory are linear in the entities however
-large the graphs are.
-Cost: O(edges log edges) to sort; an edge takes some 16 bytes.
+large the graphs are. Edges are grouped by their ends in passes that count, not sort; the one sort is that of the scores
+for `places`, which serves both ends.
+Cost: O(edges), O(edges log edges) for places; an edge takes 12 bytes, and some 40 more while something is asked.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from largegnn.artifacts import IntArray, Neighbors, pair_keys
 from largegnn.artifacts.checks import frozen
+from largegnn.compiled import compiled
 from largegnn.errors import ArtifactError
+from largegnn.matching.uniting import unite
 
-__all__ = ["CandidateGraph", "FloatArray", "build_candidates", "csls", "margins", "ranks"]
+__all__ = [
+    "CandidateGraph",
+    "FloatArray",
+    "Places",
+    "build_candidates",
+    "csls",
+    "margins",
+    "places",
+    "preferred",
+    "ranks",
+]
 
 FloatArray = npt.NDArray[np.float32]
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,24 +65,16 @@ class CandidateGraph:
         return np.where(keys[place] == wanted, place, -1)
 
 
+class Places(NamedTuple):
+    """The rank of each edge (e,) at its source and at its target."""
+
+    source: IntArray
+    target: IntArray
+
+
 def build_candidates(source_neighbors: Neighbors, target_neighbors: Neighbors) -> CandidateGraph:
     """Every pair found from either side, once."""
-    sources, targets, cosines = [], [], []
-    for found, queries_are_sources in ((source_neighbors, True), (target_neighbors, False)):
-        there = found.ids >= 0
-        queries = np.repeat(found.queries, there.sum(axis=1))
-        others = found.ids[there]
-        sources.append(queries if queries_are_sources else others)
-        targets.append(others if queries_are_sources else queries)
-        cosines.append(found.scores[there])
-    keys = pair_keys(np.stack([np.concatenate(sources), np.concatenate(targets)], axis=1))
-    # Stable, so that a pair both sides found keeps the score of the source's search: the two may differ in rounding.
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    order = order[np.diff(keys, prepend=-1) != 0]
-    return CandidateGraph(
-        np.concatenate(sources)[order], np.concatenate(targets)[order], np.concatenate(cosines)[order]
-    )
+    return CandidateGraph(*unite(source_neighbors, target_neighbors))
 
 
 def csls(graph: CandidateGraph, source_neighbors: Neighbors, target_neighbors: Neighbors, k: int = 10) -> FloatArray:
@@ -78,36 +85,107 @@ def csls(graph: CandidateGraph, source_neighbors: Neighbors, target_neighbors: N
     for found, ends in ((source_neighbors, graph.sources), (target_neighbors, graph.targets)):
         near = found.scores[:, :k].astype(np.float64)
         there = np.isfinite(near)
-        means = np.where(there, near, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-        rows = found.row_of(ends)
-        scores = scores - np.where(rows >= 0, means[rows] if len(means) else 0.0, 0.0).astype(np.float32)
-    return np.asarray(scores, dtype=np.float32)
+        near[~there] = 0.0
+        # By entity: those that were no query have no mean, and nothing is taken off for them.
+        means = np.zeros(1 + max(ends.max(initial=-1), found.queries.max(initial=-1)), dtype=np.float32)
+        means[found.queries] = near.sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+        scores -= means[ends]
+    return scores
+
+
+def places(graph: CandidateGraph, scores: FloatArray) -> Places:
+    """The ranks of the edges at both ends: `ranks` twice, for the price of one sort."""
+    order = _by_score(scores)
+    return Places(_count_off(graph.sources, order), _count_off(graph.targets, order))
 
 
 def ranks(ends: IntArray, scores: FloatArray) -> IntArray:
     """The place of each edge among those that share its end (e,), 1 = highest score, equal ones by position."""
-    order = np.lexsort((-scores, ends))
-    sorted_ends = ends[order]
-    first = np.flatnonzero(np.diff(sorted_ends, prepend=-1) != 0)
-    lengths = np.diff(first, append=len(order))
-    result = np.empty(len(order), dtype=np.int64)
-    result[order] = np.arange(len(order)) - np.repeat(first, lengths) + 1
+    return _count_off(ends, _by_score(scores))
+
+
+def margins(ends: IntArray, scores: FloatArray, alone: float, edges: IntArray | None = None) -> FloatArray:
+    """How far each edge's score lies above its best rival's at this end; `alone` where there is no rival.
+
+    Of all edges (e,), or of the `edges` (m,) asked for alone.
+    """
+    return _gaps(_leaders(ends, scores), ends, scores, alone, np.arange(len(ends)) if edges is None else edges)
+
+
+def preferred(graph: CandidateGraph, scores: FloatArray, alone: float) -> tuple[IntArray, FloatArray]:
+    """The edges that are best at both ends, ascending, and the smaller of their two margins (see `margins`)."""
+    at_source, at_target = _leaders(graph.sources, scores), _leaders(graph.targets, scores)
+    edges = at_source[0][at_source[0] >= 0]
+    edges = edges[at_target[0][graph.targets[edges]] == edges]
+    gaps = [
+        _gaps(leaders, ends, scores, alone, edges)
+        for leaders, ends in ((at_source, graph.sources), (at_target, graph.targets))
+    ]
+    return edges, np.minimum(*gaps)
+
+
+def _by_score(scores: FloatArray) -> IntArray:
+    """The edges from the highest score to the lowest, equal ones by position.
+
+    Score and position make one number: numbers are sorted several times faster than places of numbers.
+    """
+    keys = np.empty(len(scores), dtype=np.int64)
+    for start in range(0, len(scores), _PIECE):
+        piece = keys[start : start + _PIECE]
+        bits = (np.float32(0) - scores[start : start + _PIECE]).view(np.int32)  # not -scores: it knows two zeros
+        piece[:] = np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits)  # ascending like the floats
+        piece <<= 32
+        piece |= np.arange(start, start + len(piece))
+    keys.sort()
+    keys &= 0xFFFFFFFF
+    return keys
+
+
+def _count_off(ends: IntArray, order: IntArray) -> IntArray:
+    """How many edges of the same end stand before each in this order, and one (e,)."""
+    ends = frozen(ends, np.int32, (len(order),), "ends")
+    result = np.empty(len(order), dtype=np.int32)
+    _number(ends, order, np.zeros(int(ends.max(initial=-1)) + 1, dtype=np.int32), result)
     return result
 
 
-def margins(ends: IntArray, scores: FloatArray, alone: float) -> FloatArray:
-    """How far each edge's score lies above its best rival's at this end; `alone` where there is no rival."""
-    order = np.lexsort((-scores, ends))
-    sorted_ends, sorted_scores = ends[order], scores[order]
-    starts = np.flatnonzero(np.diff(sorted_ends, prepend=-1) != 0)
-    lengths = np.diff(starts, append=len(order))
-    best = sorted_scores[starts] if len(starts) else sorted_scores
-    second = np.full(len(starts), np.nan, dtype=np.float32)
-    second[lengths > 1] = sorted_scores[starts[lengths > 1] + 1]
-    rival = np.repeat(best, lengths)
-    rival[starts] = second
-    gap = sorted_scores - rival
-    gap[np.isnan(gap)] = alone
-    result = np.empty(len(order), dtype=np.float32)
-    result[order] = gap
-    return result
+def _leaders(ends: IntArray, scores: FloatArray) -> tuple[IntArray, FloatArray]:
+    """The best edge of each entity, the first of equal ones, -1 for none, and the next best score, NaN for none."""
+    ends = frozen(ends, np.int32, (None,), "ends")
+    num_entities = int(ends.max(initial=-1)) + 1
+    first = np.full(num_entities, -1, dtype=np.int64)
+    second = np.full(num_entities, np.nan, dtype=np.float32)
+    _find_two_best(ends, frozen(scores, np.float32, (len(ends),), "scores"), first, second)
+    return first, second
+
+
+def _gaps(
+    leaders: tuple[IntArray, FloatArray], ends: IntArray, scores: FloatArray, alone: float, edges: IntArray
+) -> FloatArray:
+    first, second = leaders
+    here = ends[edges]
+    gaps: FloatArray = scores[edges] - np.where(first[here] == edges, second[here], scores[first[here]])
+    gaps[np.isnan(gaps)] = alone
+    return gaps
+
+
+@compiled
+def _number(ends: IntArray, order: IntArray, counts: IntArray, numbers: IntArray) -> None:
+    for place in range(len(order)):
+        edge = order[place]
+        counts[ends[edge]] += 1
+        numbers[edge] = counts[ends[edge]]
+
+
+@compiled
+def _find_two_best(ends: IntArray, scores: FloatArray, first: IntArray, second: FloatArray) -> None:
+    for edge in range(len(ends)):
+        end = ends[edge]
+        score = scores[edge]
+        if first[end] < 0:
+            first[end] = edge
+        elif score > scores[first[end]]:
+            second[end] = scores[first[end]]
+            first[end] = edge
+        elif not score <= second[end]:  # also where there was no second yet
+            second[end] = score

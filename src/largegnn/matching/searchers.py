@@ -25,7 +25,7 @@ from largegnn.matching.faiss_search import RecallAim, flat_search, hnsw_search, 
 from largegnn.matching.torch_search import torch_search
 from largegnn.matching.unit_rows import Found, Scores, UnitRows, check_rows
 
-__all__ = ["SEARCHERS", "SearchOptions", "SearchResult", "Searcher", "search", "search_both"]
+__all__ = ["SEARCHERS", "SearchOptions", "SearchResult", "Searcher", "is_exact", "search", "search_both"]
 
 _log = logging.getLogger(__name__)
 
@@ -158,9 +158,12 @@ def _search(queries: UnitRows, corpus: UnitRows, k: int, method: str, options: S
 
 def _choose(queries: UnitRows, corpus: UnitRows, options: SearchOptions) -> str:
     """The searcher that suits the device and the size."""
-    if torch.device(options.device).type == "cuda":
-        return "torch"
-    return "torch" if len(queries) * len(corpus) * corpus.dim <= _EXACT_ON_CPU else "ivf"
+    return "torch" if is_exact(len(queries), len(corpus), corpus.dim, options.device) else "ivf"
+
+
+def is_exact(num_queries: int, num_rows: int, dim: int, device: torch.device | str) -> bool:
+    """Whether the method `auto` compares every query with every row."""
+    return torch.device(device).type == "cuda" or num_queries * num_rows * dim <= _EXACT_ON_CPU
 
 
 def _torch(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions) -> Found:

@@ -1,44 +1,52 @@
 """Which candidate pairs are put out, by what they score: the table of selections.
 
-In: a `CandidateGraph` and a score for each edge. Out: the positions of the chosen edges, ascending.
+In: a `CandidateGraph` and a score for each edge, and the places of the edges at their ends where they are known
+already. Out: the positions of the chosen edges, ascending.
 `mutual_knn` is the paper's (each among the other's k best), `mutual_top1` its strictest form, `one_to_one` an
 assignment that uses each entity at most once and has the greatest sum of scores among those with most pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
 from largegnn.artifacts import IntArray
-from largegnn.matching.candidates import CandidateGraph, FloatArray, ranks
+from largegnn.matching.candidates import CandidateGraph, FloatArray, Places, places, preferred
 
 __all__ = ["SELECTIONS", "Selection", "mutual_knn", "mutual_top1", "one_to_one"]
 
-Selection = Callable[[CandidateGraph, FloatArray, int], IntArray]
+
+class Selection(Protocol):
+    """Chooses edges; `place` are their `places` by these scores, which are found out where they are not given."""
+
+    def __call__(self, graph: CandidateGraph, scores: FloatArray, k: int, place: Places | None = None) -> IntArray:
+        """The chosen edges, ascending."""
+        ...
 
 
-def mutual_knn(graph: CandidateGraph, scores: FloatArray, k: int = 5) -> IntArray:
+def mutual_knn(graph: CandidateGraph, scores: FloatArray, k: int = 5, place: Places | None = None) -> IntArray:
     """Edges that are among the k best of both ends."""
-    near = (ranks(graph.sources, scores) <= k) & (ranks(graph.targets, scores) <= k)
-    return np.flatnonzero(near)
+    place = places(graph, scores) if place is None else place
+    return np.flatnonzero((place.source <= k) & (place.target <= k))
 
 
-def mutual_top1(graph: CandidateGraph, scores: FloatArray, k: int = 1) -> IntArray:
+def mutual_top1(graph: CandidateGraph, scores: FloatArray, k: int = 1, place: Places | None = None) -> IntArray:
     """Edges that are the best of both ends, whatever k."""
-    return mutual_knn(graph, scores, 1)
+    return preferred(graph, scores, alone=0.0)[0] if place is None else mutual_knn(graph, scores, 1, place)
 
 
-def one_to_one(graph: CandidateGraph, scores: FloatArray, k: int = 5) -> IntArray:
+def one_to_one(graph: CandidateGraph, scores: FloatArray, k: int = 5, place: Places | None = None) -> IntArray:
     """An assignment over the edges that are among the k best of either end.
 
     Entities may stay alone: each source has a place of its own that costs more than any edge, so that a full matching
     always exists and as many as possible are paired.
     """
-    near = np.flatnonzero((ranks(graph.sources, scores) <= k) | (ranks(graph.targets, scores) <= k))
+    place = places(graph, scores) if place is None else place
+    near = np.flatnonzero((place.source <= k) | (place.target <= k))
     if not len(near):
         return near
     sources, rows = np.unique(graph.sources[near], return_inverse=True)

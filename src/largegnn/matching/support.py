@@ -2,11 +2,12 @@
 
 In: the triples, the seeds, candidate edges with scores. Out: a support for each edge, and scores that count it in.
 The idea: if s and t are the same, their neighbours are too. A neighbour pair (a, b) that is a seed, or a pair both
-sides prefer, speaks for (s, t) by its own certainty times how much it narrows things down: an edge from a to s by a
-relation with which a reaches m entities tells s from m - 1 others, hence m ** -1/4 on either side. The embeddings know
-this only in sum; the single facts tell near-equal candidates apart, and they are what a person can check.
-The pairs preferred after counting support are better than before, so it is done a few times over.
-Cost: a sparse product over the neighbours of matched entities and a row product per edge; linear in edges times degree.
+sides prefer, speaks for (s, t) by its own certainty times how much a narrows s down and b narrows t down (see
+`weighted_rows`). The embeddings know this only in sum; the single facts tell near-equal candidates apart, and they are
+what a person can check. The pairs preferred after counting support are better than before, so it is done a few times.
+How it is counted: the counterparts of a source's neighbours are marked once, and each of its candidates t looks up its
+own neighbours among them; or they are looked up among those of t where that is less work, as with a hub.
+Cost: the smaller of the two neighbourhoods for each edge, and its logarithm; memory linear in edges and triples.
 
 # Departs: not in the paper, which decides by the embeddings alone. Akin to PARIS (Suchanek et al., 2011), without its
 #     fixpoint over relations.
@@ -14,25 +15,24 @@ Cost: a sparse product over the neighbours of matched entities and a row product
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from largegnn.artifacts import AlignmentTask, IntArray
-from largegnn.matching.candidates import CandidateGraph, FloatArray, margins, ranks
+from largegnn.compiled import compiled
+from largegnn.matching.candidates import CandidateGraph, FloatArray, preferred
+from largegnn.matching.weighted_rows import WeightedRows, weigh_neighbors
 
 __all__ = ["SUPPORT_PER_SCORE", "SupportFinder"]
 
 # What support worth one cosine adds in each scoring: CSLS counts the cosine twice, transport works on cosines.
 SUPPORT_PER_SCORE = {"cosine": 1.0, "csls": 2.0, "transport": 1.0}
 
-_Matrix = Any  # scipy's sparse arrays are typed too loosely to name them
-_DISCOUNT = 0.25
 _MOST = 2.0  # support beyond this adds nothing: a hub's many neighbours prove no more than a few good ones
 _CERTAINTY = (12.0, -1.0)  # slope and offset from a pair's margin to the certainty it lends its neighbours
-_CHUNK_EDGES = 1 << 18
+_LONG = 32  # a row that may be worth halving
+# Most neighbours of a candidate are not marked. A table this small stays in the nearest cache and says so at once.
+_SIEVE = 1 << 12
 
 
 class SupportFinder:
@@ -43,23 +43,23 @@ class SupportFinder:
         self._weight, self._passes, self._seeds = weight, passes, seeds
         self._shape = (task.num_source_entities, task.num_target_entities)
         split = task.num_source_triples
-        self._source = _weighted_neighbors(task.triples[:split], task.num_source_entities, 0)
-        self._target = _weighted_neighbors(task.triples[split:], task.num_target_entities, task.num_source_entities)
+        self._source = weigh_neighbors(task.triples[:split], task.num_source_entities, 0)
+        self._target = weigh_neighbors(task.triples[split:], task.num_target_entities, task.num_source_entities)
 
     def add_to(self, graph: CandidateGraph, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores (e,) with support counted in, and the support itself (e,)."""
         support = np.zeros(len(graph), dtype=np.float32)
         supported = scores
         for _ in range(self._passes if len(graph) else 0):
-            support = self._support(graph, *_preferred(graph, supported))
+            support = self._support(graph, self._matched(graph, supported))
             supported = scores + np.float32(self._weight) * support
         return supported, support
 
     def neighbors(self, source: int, target: int, matched: IntArray) -> IntArray:
         """The pairs of `matched` (m, 2) that are neighbours of the two ends, strongest first, (n, 2)."""
         offset = self._shape[0]
-        near_source = dict(zip(*_row(self._source, source), strict=True))
-        near_target = dict(zip(*_row(self._target, target - offset), strict=True))
+        near_source = _row(self._source, source)
+        near_target = _row(self._target, target - offset)
         speaking = [
             (near_source[int(a)] * near_target[int(b) - offset], int(a), int(b))
             for a, b in matched
@@ -68,56 +68,133 @@ class SupportFinder:
         ordered = sorted(speaking, key=lambda found: (-found[0], found[1:]))
         return np.array([pair[1:] for pair in ordered], dtype=np.int32).reshape(-1, 2)
 
-    def _support(self, graph: CandidateGraph, edges: IntArray, certainty: FloatArray) -> FloatArray:
-        """Support of every edge by the seeds and by the preferred `edges`, each as certain as said."""
-        offset = self._shape[0]
+    def _matched(self, graph: CandidateGraph, scores: FloatArray) -> WeightedRows:
+        """The counterparts of each source, by the seeds and by the edges both ends prefer, each as certain as it is."""
+        edges, gap = preferred(graph, scores, alone=1.0)
+        slope, offset = _CERTAINTY
+        certainty = (1 / (1 + np.exp(-(slope * gap + offset)))).astype(np.float32)
         rows = np.concatenate([self._seeds[:, 0], graph.sources[edges]])
-        columns = np.concatenate([self._seeds[:, 1], graph.targets[edges]]) - offset
+        columns = np.concatenate([self._seeds[:, 1], graph.targets[edges]]) - self._shape[0]
         weights = np.concatenate([np.ones(len(self._seeds), dtype=np.float32), certainty])
-        matched = sparse.csr_array((weights, (rows, columns)), shape=self._shape)
-        reached = (self._source @ matched).tocsr()  # the counterparts of each source's neighbours
-        result = np.empty(len(graph), dtype=np.float32)
-        for start in range(0, len(graph), _CHUNK_EDGES):
-            sources = graph.sources[start : start + _CHUNK_EDGES]
-            targets = graph.targets[start : start + _CHUNK_EDGES] - offset
-            together = reached[sources].multiply(self._target[targets])
-            result[start : start + _CHUNK_EDGES] = np.asarray(together.sum(axis=1)).ravel()
-        return np.minimum(result, np.float32(_MOST))
+        matrix = sparse.csr_array((weights, (rows, columns)), shape=self._shape)
+        return WeightedRows(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
+
+    def _support(self, graph: CandidateGraph, matched: WeightedRows) -> FloatArray:
+        """The support of every edge (e,) by the matched pairs."""
+        support = np.empty(len(graph), dtype=np.float32)
+        marks, marked = np.zeros(self._shape[1], dtype=np.float32), np.empty(self._shape[1], dtype=np.int32)
+        scratch = marks, marked, np.zeros(_SIEVE, dtype=np.bool_)
+        near = self._source, matched, self._target
+        _count_support(graph.sources, graph.targets, self._shape[0], *near, *scratch, _MOST, support)
+        return support
 
 
-def _preferred(graph: CandidateGraph, scores: FloatArray) -> tuple[IntArray, FloatArray]:
-    """The edges that are best at both ends, and how certain their margins make them."""
-    best = np.flatnonzero((ranks(graph.sources, scores) == 1) & (ranks(graph.targets, scores) == 1))
-    gap = np.minimum(margins(graph.sources, scores, 1.0)[best], margins(graph.targets, scores, 1.0)[best])
-    slope, offset = _CERTAINTY
-    return best, (1 / (1 + np.exp(-(slope * gap + offset)))).astype(np.float32)
+@compiled
+def _count_support(
+    sources: IntArray,
+    targets: IntArray,
+    offset: int,
+    near_source: WeightedRows,
+    matched: WeightedRows,
+    near_target: WeightedRows,
+    marks: FloatArray,
+    marked: IntArray,
+    sieve: IntArray,
+    most: float,
+    support: FloatArray,
+) -> None:
+    """Fill in the support of edges (e,), those of one source standing together; ids of targets begin at `offset`.
+
+    `marks` (num_targets,) says how strongly the neighbours of the source at hand speak for each target, `marked` for
+    which they do, `sieve` which remainders these have.
+    """
+    # Single arrays: one taken out of a tuple is counted as in use each time, which costs more than the look at it.
+    ptr, ids, weights = near_target.ptr, near_target.ids, near_target.weights
+    edge = 0
+    while edge < len(sources):
+        source = sources[edge]
+        num_marked = _mark(source, near_source, matched, marks, marked, sieve)
+        while edge < len(sources) and sources[edge] == source:
+            target = targets[edge] - offset
+            begin, end = ptr[target], ptr[target + 1]
+            if end - begin > _LONG and num_marked * _halvings(end - begin) < end - begin:
+                support[edge] = _look_up_marks(marks, marked, num_marked, ids, weights, begin, end, most)
+            else:
+                support[edge] = _walk_row(marks, sieve, ids, weights, begin, end, most)
+            edge += 1
+        for place in range(num_marked):
+            marks[marked[place]] = 0
+            sieve[marked[place] & _SIEVE - 1] = False
 
 
-def _weighted_neighbors(triples: IntArray, num_entities: int, offset: int) -> _Matrix:
-    """Each entity's neighbours, weighted by how much they narrow things down, the strongest relation counting."""
-    heads, relations, tails = triples[:, 0] - offset, triples[:, 1].astype(np.int64), triples[:, 2] - offset
-    entities = np.concatenate([heads, tails]).astype(np.int64)
-    neighbors = np.concatenate([tails, heads]).astype(np.int64)
-    reach = np.concatenate([_sharing(tails, relations), _sharing(heads, relations)])
-    keys = entities * num_entities + neighbors
-    order = np.lexsort((reach, keys))
-    order = order[np.diff(keys[order], prepend=-1) != 0]
-    order = order[entities[order] != neighbors[order]]
-    weights = (reach[order] ** -_DISCOUNT).astype(np.float32)
-    return sparse.csr_array((weights, (entities[order], neighbors[order])), shape=(num_entities, num_entities))
+@compiled
+def _mark(
+    source: int, near: WeightedRows, matched: WeightedRows, marks: FloatArray, marked: IntArray, sieve: IntArray
+) -> int:
+    """Mark the counterparts of a source's neighbours and list them; how many they are."""
+    count = 0
+    for place in range(near.ptr[source], near.ptr[source + 1]):
+        neighbor = near.ids[place]
+        for link in range(matched.ptr[neighbor], matched.ptr[neighbor + 1]):
+            counterpart = matched.ids[link]
+            if marks[counterpart] == 0:
+                marked[count] = counterpart
+                sieve[counterpart & _SIEVE - 1] = True
+                count += 1
+            marks[counterpart] += near.weights[place] * matched.weights[link]
+    return count
 
 
-def _sharing(ends: IntArray, relations: IntArray) -> npt.NDArray[np.float64]:
-    """For each triple, how many have the same end and relation."""
-    keys = ends.astype(np.int64) << 32 | relations
-    order = np.argsort(keys, kind="stable")
-    starts = np.flatnonzero(np.diff(keys[order], prepend=-1) != 0)
-    lengths = np.diff(starts, append=len(order))
-    result = np.empty(len(order), dtype=np.float64)
-    result[order] = np.repeat(lengths, lengths)
-    return result
+@compiled
+def _walk_row(
+    marks: FloatArray, sieve: IntArray, ids: IntArray, weights: FloatArray, begin: int, end: int, most: float
+) -> float:
+    """The weights of a row times the marks of its ids, in sum, which ends at `most`."""
+    total = 0.0
+    for place in range(begin, end):
+        if sieve[ids[place] & _SIEVE - 1]:
+            total += marks[ids[place]] * weights[place]
+            if total >= most:
+                return most
+    return total
 
 
-def _row(matrix: _Matrix, index: int) -> tuple[list[int], list[float]]:
-    begin, end = matrix.indptr[index], matrix.indptr[index + 1]
-    return matrix.indices[begin:end].tolist(), matrix.data[begin:end].tolist()
+@compiled
+def _look_up_marks(
+    marks: FloatArray,
+    marked: IntArray,
+    num_marked: int,
+    ids: IntArray,
+    weights: FloatArray,
+    begin: int,
+    end: int,
+    most: float,
+) -> float:
+    """The same sum over the few marked, each looked up in the long row by halving it."""
+    total = 0.0
+    for number in range(num_marked):
+        low, high = begin, end
+        while low < high:
+            middle = (low + high) >> 1
+            if ids[middle] < marked[number]:
+                low = middle + 1
+            else:
+                high = middle
+        if low < end and ids[low] == marked[number]:
+            total += marks[marked[number]] * weights[low]
+            if total >= most:
+                return most
+    return total
+
+
+@compiled
+def _halvings(length: int) -> int:
+    count = 0
+    while length >> count > 0:
+        count += 1
+    return count
+
+
+def _row(rows: WeightedRows, index: int) -> dict[int, float]:
+    here = slice(rows.ptr[index], rows.ptr[index + 1])
+    return dict(zip(rows.ids[here].tolist(), rows.weights[here].tolist(), strict=True))

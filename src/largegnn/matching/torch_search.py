@@ -20,17 +20,16 @@ once a tile. Memory stays below `max_bytes`.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from largegnn.matching.unit_rows import NO_KEY, Found, UnitRows, exact_scores, pack, scores_of, unpack
+from largegnn.precision import full_precision
 
-__all__ = ["FLOAT32", "FLOAT64", "HALF", "Scoring", "full_precision", "run_passes", "torch_search"]
+__all__ = ["FLOAT32", "FLOAT64", "HALF", "Scoring", "run_passes", "torch_search"]
 
 _BLOCK = 64
 _TILE_ALIGNMENT = 8 * _BLOCK  # blocks come in eights, which keeps rows of maxima aligned for wide reads
@@ -237,27 +236,6 @@ def _best_of_rows(scores: Tensor, m: int) -> tuple[Tensor, Tensor]:
 def _to_half(rows: Tensor) -> Tensor:
     """Rounded to float16; kept as float32 where there is no fast float16 product."""
     return rows.half() if rows.is_cuda else rows.half().float()
-
-
-@contextlib.contextmanager
-def full_precision() -> Iterator[None]:
-    """Let products of float32 and sums of float16 products be in float32 throughout, and restore what was set."""
-    mkldnn: Any = torch.backends.mkldnn
-    cuda: Any = torch.backends.cuda.matmul
-    wanted = [
-        (cuda, "fp32_precision", "ieee"),
-        (mkldnn.matmul, "fp32_precision", "ieee"),
-        (cuda, "allow_fp16_reduced_precision_reduction", False),
-        (cuda, "allow_fp16_accumulation", False),
-    ]
-    before = [getattr(owner, name) for owner, name, _ in wanted]
-    try:
-        for owner, name, value in wanted:
-            setattr(owner, name, value)
-        yield
-    finally:
-        for (owner, name, _), value in zip(wanted, before, strict=True):
-            setattr(owner, name, value)
 
 
 # A spare candidate is cheap, a second search is not; half precision blurs ranks far more than float32 does.

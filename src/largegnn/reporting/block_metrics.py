@@ -26,7 +26,8 @@ import torch
 
 from largegnn.artifacts import IntArray
 from largegnn.errors import ArtifactError
-from largegnn.reporting.metrics import SAME_SCORE, Ranks, full_precision
+from largegnn.precision import full_precision
+from largegnn.reporting.metrics import SAME_SCORE, Ranks
 
 __all__ = ["BlockVectors", "rank_in_blocks"]
 

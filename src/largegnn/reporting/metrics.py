@@ -1,7 +1,7 @@
-"""How good an alignment is: ranks of the true links among all test links, and the worth of the pairs put out.
+"""How good an alignment is in the ideal setting: ranks of the true links among all test links.
 
-In: the vectors of the test links' two ends, row i of one side belonging to row i of the other; or predicted pairs.
-Out: ranks in both directions with Hits@k and MRR (the ideal setting); precision, recall and F1 (the real setting).
+In: the vectors of the test links' two ends, row i of one side belonging to row i of the other. Out: ranks in both
+directions with Hits@k and MRR.
 The idea: a chunk of queries against all candidates is one matrix product; the score of the true partner is read from
 that very product, so that it meets itself exactly, and whatever reaches it is counted. Nothing is sorted.
 
@@ -11,12 +11,12 @@ Uncovered entities have no vector. They compete with no one, and a link with an 
 and never first. A vector of zeros has no direction, hence counts as uncovered. An entity of two links stands in two
 rows and ties with itself, so links that are not one to one are ranked too low, never too high.
 
-Cost: O(k^2 d) for k links, one product per direction, two with CSLS; memory O(k d) and one chunk of scores.
+Cost: O(n k d) for n of k links, one product per direction, and O(k^2 d) where CSLS needs its means; memory O(k d) and
+one chunk of scores.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -25,22 +25,24 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from largegnn.artifacts import IntArray, pair_keys
+from largegnn.artifacts import IntArray
 from largegnn.errors import ArtifactError
+from largegnn.precision import full_precision
 
 __all__ = [
     "SAME_SCORE",
+    "SCORINGS",
     "Ranks",
     "Scoring",
-    "full_precision",
-    "precision_recall_f1",
     "rank_edges",
     "rank_links",
+    "rank_links_by",
     "rank_matrix",
     "summarise",
 ]
 
 Scoring = Literal["cosine", "csls"]
+SCORINGS: tuple[Scoring, ...] = ("cosine", "csls")
 _HITS = (1, 5, 10)
 SAME_SCORE = 1e-6
 _COUNTED_AT_ONCE = 1 << 23  # entries compared in one go
@@ -71,26 +73,65 @@ def rank_links(
     where there are fewer). The scores of a chunk take `chunk_bytes`, or one row of k scores where that is more; the
     default suits a processor's caches and 15K links, a GPU with 700K works faster with some gigabytes.
     """
-    if source_vectors.ndim != 2 or source_vectors.shape != target_vectors.shape:
-        raise ArtifactError(f"links need two (k, d) arrays, not {source_vectors.shape} and {target_vectors.shape}")
     if scoring not in ("cosine", "csls") or csls_k < 1:
         raise ArtifactError(f"no such scoring: {scoring} with k = {csls_k}")
+    ranks = rank_links_by(
+        source_vectors,
+        target_vectors,
+        csls_k=csls_k if scoring == "csls" else None,
+        source_covered=source_covered,
+        target_covered=target_covered,
+        device=device,
+        chunk_bytes=chunk_bytes,
+    )
+    return ranks[scoring]
+
+
+def rank_links_by(
+    source_vectors: npt.NDArray[Any],
+    target_vectors: npt.NDArray[Any],
+    *,
+    csls_k: int | None = 10,
+    means: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = None,
+    ranked: IntArray | None = None,
+    source_covered: npt.NDArray[np.bool_] | None = None,
+    target_covered: npt.NDArray[np.bool_] | None = None,
+    device: torch.device | str = "cpu",
+    chunk_bytes: int = 1 << 28,
+) -> dict[Scoring, Ranks]:
+    """Rank by cosine and by CSLS (None: cosine alone) from the same products; see `rank_links`.
+
+    `ranked` (n,) are the links to rank, None for all; every link's ends are candidates in any case. `means` (k,) of
+    either side are r of CSLS where a search knows them already; they cost as much as all ranks.
+    """
+    if source_vectors.ndim != 2 or source_vectors.shape != target_vectors.shape:
+        raise ArtifactError(f"links need two (k, d) arrays, not {source_vectors.shape} and {target_vectors.shape}")
     has_source = _with_direction(source_vectors, source_covered)
     has_target = _with_direction(target_vectors, target_covered)
     with full_precision():
         sources = _directions(source_vectors, has_source, device)
         targets = _directions(target_vectors, has_target, device)
         source_means = target_means = None
-        if scoring == "csls":
+        if means is not None:
+            source_means, target_means = (
+                torch.from_numpy(mean[has].astype(np.float32)).to(device)
+                for mean, has in zip(means, (has_source, has_target), strict=True)
+            )
+        elif csls_k is not None:
             source_means = _mean_nearest(sources, targets, csls_k, chunk_bytes)
             target_means = _mean_nearest(targets, sources, csls_k, chunk_bytes)
-        both = has_source & has_target
+        chosen = np.arange(len(has_source)) if ranked is None else ranked
+        both = (has_source & has_target)[chosen]
         # Only covered entities were kept; a link's place among them is the number of covered ones before it.
-        source_places = torch.from_numpy((np.cumsum(has_source) - 1)[both]).to(device)
-        target_places = torch.from_numpy((np.cumsum(has_target) - 1)[both]).to(device)
+        source_places = torch.from_numpy((np.cumsum(has_source) - 1)[chosen[both]]).to(device)
+        target_places = torch.from_numpy((np.cumsum(has_target) - 1)[chosen[both]]).to(device)
         forward = _count_as_good(sources, source_places, targets, target_places, target_means, chunk_bytes)
         backward = _count_as_good(targets, target_places, sources, source_places, source_means, chunk_bytes)
-    return Ranks(_rest_last(forward, both), _rest_last(backward, both))
+    last = max(len(has_source), 2)  # and not first even when alone
+    return {
+        scoring: Ranks(_rest_last(there, both, last), _rest_last(back, both, last))
+        for scoring, there, back in zip(SCORINGS, forward, backward, strict=False)
+    }
 
 
 def rank_matrix(scores: torch.Tensor, gold_rows: IntArray, gold_columns: IntArray, same: float = SAME_SCORE) -> Ranks:
@@ -160,25 +201,6 @@ def summarise(ranks: Ranks) -> dict[str, dict[str, float | None]]:
     }
 
 
-def precision_recall_f1(pairs: IntArray, test_links: IntArray) -> dict[str, float | None]:
-    """Judge pairs (p, 2), without seeds, against all test links (k, 2), both as sets; a share of nothing is None."""
-    output, links = _distinct_keys(pairs), _distinct_keys(test_links)
-    num_right = len(np.intersect1d(output, links, assume_unique=True))
-    return {
-        "precision": num_right / len(output) if len(output) else None,
-        "recall": num_right / len(links) if len(links) else None,
-        "f1": 2 * num_right / (len(output) + len(links)) if len(output) + len(links) else None,
-    }
-
-
-def _distinct_keys(pairs: IntArray) -> IntArray:
-    """One number for each distinct row of (p, 2), ascending."""
-    # Sorted by hand: np.unique hashes, and numbers packed like these collide, which is a hundred times slower.
-    keys: IntArray = np.sort(pair_keys(pairs))
-    distinct: IntArray = keys[np.diff(keys, prepend=-1) != 0]
-    return distinct
-
-
 def _measures(ranks: IntArray) -> dict[str, float | None]:
     """Hits and MRR of ranks (k,), None for no ranks."""
     if not len(ranks):
@@ -236,41 +258,31 @@ def _count_as_good(
     candidate_means: torch.Tensor | None,
     chunk_bytes: int,
 ) -> IntArray:
-    """How many candidates (c, d) each query at a place (q,) scores as high as its gold (q,): its rank, (q,)."""
-    ranks = torch.empty(len(query_places), dtype=torch.int64, device=queries.device)
+    """How many candidates (c, d) each query at a place (q,) scores as high as its gold (q,): its rank, (1 or 2, q).
+
+    By cosine, and by CSLS where means are given.
+    """
+    num_scorings = 1 if candidate_means is None else 2
+    ranks = torch.empty(num_scorings, len(query_places), dtype=torch.int64, device=queries.device)
     buffer = _score_buffer(len(query_places), candidates, chunk_bytes)
     step = len(buffer)
     for start in range(0, len(query_places), step):
         chunk = queries[query_places[start : start + step]]
         scores = torch.mm(chunk, candidates.T, out=buffer[: len(chunk)])
+        places = gold_places[start : start + step, None]
+        # The gold is among those counted, once: that is the 1 in "1 + number of others".
         if candidate_means is not None:
+            ranks[0, start : start + step] = (scores >= scores.gather(1, places) - SAME_SCORE).sum(dim=1)
             # Half of CSLS, which is exact, less the query's own mean, which is the same for all its candidates.
             scores -= candidate_means / 2
-        gold = scores.gather(1, gold_places[start : start + step, None])
-        # The gold is among those counted, once: that is the 1 in "1 + number of others". Ones and zeros in place of
-        # the scores need no second chunk, and add up exactly in float32 below 2^24 candidates.
-        ranks[start : start + step] = scores.ge_(gold - SAME_SCORE).sum(dim=1).to(torch.int64)
+        # Ones and zeros in place of the scores need no room, and add up exactly in float32 below 2^24 candidates.
+        ranks[-1, start : start + step] = scores.ge_(scores.gather(1, places) - SAME_SCORE).sum(dim=1).to(torch.int64)
     result: IntArray = ranks.cpu().numpy()
     return result
 
 
-def _rest_last(ranks: IntArray, ranked: npt.NDArray[np.bool_]) -> IntArray:
-    """Spread ranks over the links (k,) that have one; the others are last, and not first even when alone."""
-    result = np.full(len(ranked), max(len(ranked), 2), dtype=np.int64)
+def _rest_last(ranks: IntArray, ranked: npt.NDArray[np.bool_], last: int) -> IntArray:
+    """Spread ranks over the links (k,) that have one; the others are last."""
+    result = np.full(len(ranked), last, dtype=np.int64)
     result[ranked] = ranks
     return result
-
-
-@contextlib.contextmanager
-def full_precision() -> Iterator[None]:
-    """Switch off the shortened float32 products that training may have switched on, and restore them after."""
-    mkldnn: Any = torch.backends.mkldnn
-    backends: list[Any] = [torch.backends.cuda.matmul, mkldnn.matmul]
-    before = [backend.fp32_precision for backend in backends]
-    try:
-        for backend in backends:
-            backend.fp32_precision = "ieee"
-        yield
-    finally:
-        for backend, precision in zip(backends, before, strict=True):
-            backend.fp32_precision = precision

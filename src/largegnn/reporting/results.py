@@ -31,6 +31,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from largegnn.config import Section
 from largegnn.errors import InputError, StorageError
+from largegnn.file_lock import hold
 
 __all__ = [
     "Cost",
@@ -138,16 +139,16 @@ def read_records(file: Path) -> list[ResultRecord]:
 
 
 def add_record(folder: Path, record: ResultRecord) -> None:
-    """Put a record into the file of its data set, beside and renamed; what is there stays."""
+    """Put a record into the file of its data set, beside and renamed; what is there stays, whoever else adds to it."""
     file = folder / f"{record.dataset}.json"
-    records = [*(read_records(file) if file.exists() else []), record]
-    _check_together(file, records)
     partial = file.with_name(f"{file.name}.partial")
-    lines = ",\n".join(json.dumps(entry.model_dump()) for entry in records)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        partial.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-        partial.replace(file)
+        with hold(folder / ".lock", wait=True):
+            records = [*(read_records(file) if file.exists() else []), record]
+            _check_together(file, records)
+            lines = ",\n".join(json.dumps(entry.model_dump()) for entry in records)
+            partial.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+            partial.replace(file)
     except OSError as error:
         with contextlib.suppress(OSError):
             partial.unlink()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from largegnn.division.compiled import compiled
+from largegnn.compiled import compiled
 
 
 def test_what_cannot_be_kept_on_disk_is_compiled_all_the_same() -> None:

@@ -1,0 +1,191 @@
+"""Which settings help, by valid links alone: `choices.py FOLDER ... [--variants 'default;dim 128'] [--json FILE]`.
+
+Test links are taken away before anything runs; seeds = train, the valid links are ranked among themselves (both
+directions, ties against us, structure only), by cosine, CSLS (k = 10) and transport. Every variant is the default
+preset with one thing changed, and runs on several folds, each with a random seed of its own (a set with one fold runs
+with several seeds). A variant is worth keeping if it helps on every set. Finished runs are lines of the JSON file and
+are not repeated, so several processes may share a folder of files, one each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+
+from largegnn import api
+from largegnn.artifacts import AlignmentTask
+from largegnn.config import PRESETS, Settings
+from largegnn.embedding import dual_amn, integrate
+from largegnn.errors import InputError
+from largegnn.matching.dense import dense_plan
+from largegnn.pipeline import run_in_memory
+from largegnn.reporting.metrics import Ranks, rank_links_by, rank_matrix, summarise
+from largegnn.resolving import resolve
+from largegnn.sizing import plan_division
+from largegnn.training import choose_device
+
+MEASURES = ("cosine", "csls", "transport")
+ROUNDS: dict[str, Any] = {"train": {"dim": 128}, "rounds": {"number": 5}, "match": {"scoring": "transport"}}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "dim 32": {"train": {"dim": 32}},
+    "dim 128": {"train": {"dim": 128}},
+    "dim 128, all negatives": {"train": {"dim": 128, "negatives": 0}},
+    "depth 1": {"depth": 1},
+    "depth 3": {"depth": 3},
+    "500 negatives": {"train": {"negatives": 500}},
+    "8,000 negatives": {"train": {"negatives": 8_000}},
+    "all negatives": {"train": {"negatives": 0}},
+    "40 epochs": {"train": {"epochs": 40}},
+    "batches of 1,024": {"train": {"batch_size": 1_024}},
+    "batches of 256": {"train": {"batch_size": 256}},
+    "no CNS": {"train": {"cross_weight": 0.0}},
+    "CNS 0.3": {"train": {"cross_weight": 0.3}},
+    "CNS 1.0": {"train": {"cross_weight": 1.0}},
+    "CNS with margin 1": {"train": {"cross_gamma": 1.0}},
+    "no ER": {"train": {"reconstruction_weight": 0.0}},
+    "ER 5": {"train": {"reconstruction_weight": 5.0}},
+    "ER 40": {"train": {"reconstruction_weight": 40.0}},
+    "scale 20": {"train": {"scale": 20.0}},
+    "margin 0.5": {"train": {"gamma": 0.5}},
+    "learning rate 0.01": {"train": {"learning_rate": 0.01}},
+    "dropout 0.2": {"train": {"dropout": 0.2}},
+    "dropout 0.4": {"train": {"dropout": 0.4}},
+    "no fresh divisions": {"train": {"refresh_every": 0}},
+    "fresh divisions every epoch": {"train": {"refresh_every": 1}},
+    "fresh divisions every 4 epochs": {"train": {"refresh_every": 4}},
+    "no landmarks": {"landmarks": {"enabled": False}},
+    "landmark room 0.1": {"room": 1.1},
+    "landmark room 0.5": {"room": 1.5},
+    "landmark room 1": {"room": 2.0},
+    "half as many parts": {"parts": 0.5},
+    "twice as many parts": {"parts": 2.0},
+    "dim 128, 8,000 negatives": {"train": {"dim": 128, "negatives": 8_000}},
+    "dim 128, 8,000 negatives, batches of 1,024": {"train": {"dim": 128, "negatives": 8_000, "batch_size": 1_024}},
+    "4,000 negatives": {"train": {"negatives": 4_000}},
+    "average": {"integrate": {"method": "average"}},
+    "average, all alike": {"integrate": {"method": "average"}, "alike": True},
+    "rounds": ROUNDS,
+    "rounds of 20 epochs": ROUNDS | {"rounds": {"number": 5, "epochs": 20}},
+    "rounds of 5 epochs": ROUNDS | {"rounds": {"number": 8, "epochs": 5}},
+    "rounds from 0.3": ROUNDS | {"rounds": {"number": 5, "min_confidence": 0.3}},
+    "rounds from 0.7": ROUNDS | {"rounds": {"number": 5, "min_confidence": 0.7}},
+    "rounds by CSLS": ROUNDS | {"match": {}},
+    "8 rounds by CSLS": ROUNDS | {"match": {}, "rounds": {"number": 8}},
+    "rounds by CSLS from 0.3": ROUNDS | {"match": {}, "rounds": {"number": 5, "min_confidence": 0.3}},
+    "rounds, all negatives": ROUNDS | {"train": {"dim": 128, "negatives": 0}},
+}
+
+
+@contextlib.contextmanager
+def patched(variant: dict[str, Any]) -> Iterator[None]:
+    """Changes that are no settings: how many layers, and a mean that counts all subgraphs alike."""
+    with contextlib.ExitStack() as stack:
+        if "depth" in variant:
+            stack.enter_context(mock.patch.object(dual_amn, "_NUM_LAYERS", variant["depth"]))
+        if variant.get("alike"):
+            # So much for every subgraph that the neighbours it keeps do not count.
+            stack.enter_context(mock.patch.object(integrate, "_WITHOUT_NEIGHBORS", np.float32(1e6)))
+        yield
+
+
+def blind(task: AlignmentTask) -> AlignmentTask:
+    """The task without its test links: the valid links are in their place, and none are held out in training."""
+    return dataclasses.replace(task, test_links=task.valid_links, valid_links=task.valid_links[:0])
+
+
+def measure(task: AlignmentTask, variant: dict[str, Any], seed: int, device: str) -> dict[str, Any]:
+    """One run, and H@1 of the held-out links."""
+    values: dict[str, Any] = {name: section for name, section in variant.items() if isinstance(section, dict)}
+    if "room" in variant or "parts" in variant:
+        size = task.num_entities
+        plan = plan_division(size, len(task.triples), None, None)
+        parts = max(2, round(variant.get("parts", 1.0) * plan.num_parts))
+        values |= {
+            "division": {"parts": parts},
+            "landmarks": {"cap": int(variant.get("room", plan.cap * plan.num_parts / size) * -(-size // parts))},
+        }
+    settings = resolve(Settings, PRESETS, values={"seed": seed, "device": device} | values)
+    last = "rounds" if settings.rounds.number else "integrate"
+    with patched(variant):
+        run = run_in_memory(task, settings, last=last)
+    embeddings = run.final_embeddings()
+    links, where = task.test_links, choose_device(device)
+    vectors = embeddings.vectors[links[:, 0]], embeddings.vectors[links[:, 1]]
+    covered = embeddings.covered[links[:, 0]], embeddings.covered[links[:, 1]]
+    plain = rank_links_by(*vectors, source_covered=covered[0], target_covered=covered[1], device=where)
+    ranks: dict[str, Ranks] = {"cosine": plain["cosine"], "csls": plain["csls"]}
+    nothing = np.empty(0, dtype=np.int64)
+    plan_of_all = dense_plan(*vectors, (nothing, nothing), nothing.astype(np.float32), 0.02, 30, where)
+    own = np.arange(len(links))
+    ranks["transport"] = rank_matrix(plan_of_all, own, own, 1e-4)
+    result = {name: summarise(ranks[name])["mean"]["hits@1"] for name in MEASURES}
+    return result | {"seconds": round(sum(run.outcome(name).seconds for name in run.finished()), 1)}
+
+
+def folds_of(folder: Path, most: int) -> list[tuple[int, int]]:
+    """Fold and random seed of each run: other folds where there are some, else other random seeds."""
+    found = sorted(int(path.name) for path in (folder / "721_5fold").glob("*") if path.name.isdigit()) or [1]
+    return [(found[number % len(found)], number) for number in range(most)]
+
+
+def report(rows: list[dict[str, Any]]) -> None:
+    """Mean of each variant and its difference from the default on the same folds."""
+    for folder in dict.fromkeys(row["set"] for row in rows):
+        base = {row["seed"]: row for row in rows if (row["set"], row["variant"]) == (folder, "default")}
+        for variant in dict.fromkeys(row["variant"] for row in rows if row["set"] == folder):
+            own = [row for row in rows if (row["set"], row["variant"]) == (folder, variant)]
+            shown = []
+            for name in MEASURES:
+                gains = [row[name] - base[row["seed"]][name] for row in own if row["seed"] in base]
+                gain = f" ({statistics.mean(gains):+.4f} ± {statistics.pstdev(gains):.4f})" if gains else ""
+                shown.append(f"{name} {statistics.mean(row[name] for row in own):.4f}{gain}")
+            print(f"{folder:<14} {variant:<32} {'  '.join(shown)}  {len(own)} runs", flush=True)
+
+
+def main() -> None:
+    """Run what is missing, print what there is."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--variants", default=";".join(VARIANTS))
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    if arguments.json and arguments.json.exists():
+        rows = [json.loads(line) for line in arguments.json.read_text().splitlines()]
+    done = {(row["set"], row["variant"], row["seed"]) for row in rows}
+    for folder in arguments.folders:
+        for fold, seed in folds_of(folder, arguments.runs):
+            task = blind(
+                api.load(folder, settings=resolve(Settings, PRESETS, values={"data": {"fold": fold}}).data).task
+            )
+            for name in arguments.variants.split(";"):
+                if name not in VARIANTS:
+                    raise InputError(f"no variant is called {name!r}", expected=", ".join(VARIANTS))
+                if (folder.name, name, seed) in done:
+                    continue
+                row = {"set": folder.name, "variant": name, "fold": fold, "seed": seed}
+                rows.append(row | measure(task, VARIANTS[name], seed, arguments.device))
+                print(json.dumps(rows[-1]), flush=True)
+                if arguments.json:
+                    with arguments.json.open("a") as file:
+                        file.write(json.dumps(rows[-1]) + "\n")
+                if torch.cuda.is_available():
+                    torch.cuda.empty_cache()
+    report(rows)
+
+
+if __name__ == "__main__":
+    main()
