@@ -18,7 +18,7 @@ import torch
 from largegnn.artifacts import Alignment, AlignmentTask, EntityEmbeddings, IntArray, Neighbors, are_among
 from largegnn.config import Settings
 from largegnn.matching import SearchOptions, SearchResult, search_both
-from largegnn.matching.candidates import FloatArray, build_candidates, csls
+from largegnn.matching.candidates import FloatArray, build_candidates, csls, mean_nearest
 from largegnn.matching.confidence import reliability
 from largegnn.matching.dense import cosine_matrix, dense_plan, fits_dense
 from largegnn.matching.selection import mutual_knn, mutual_top1
@@ -159,14 +159,9 @@ class _Contest:
         )
 
     def _near_means(self) -> tuple[FloatArray, FloatArray]:
-        """The mean cosine of each source, of each target to its nearest of the other side; 0 where there are none."""
-        means = []
-        for found in (self.near_targets, self.near_sources):
-            near = found.scores[:, : self._options.csls_k].astype(np.float64)
-            there = np.isfinite(near)
-            sums = np.where(there, near, 0.0).sum(axis=1)
-            means.append((sums / np.maximum(there.sum(axis=1), 1)).astype(np.float32))
-        return means[0], means[1]
+        """The mean cosine of each source, and of each target, to its nearest of the other side."""
+        k = self._options.csls_k
+        return mean_nearest(self.near_targets, k), mean_nearest(self.near_sources, k)
 
     def _gold_places(self) -> tuple[IntArray, IntArray]:
         """Row and column of each test link."""

@@ -15,12 +15,12 @@ def hold(file: Path, *, wait: bool) -> Iterator[bool]:
 
     The file stays: removing it would let a third process hold a new one of the same name.
     """
+    file.parent.mkdir(parents=True, exist_ok=True)
     try:
         import fcntl
     except ImportError:  # Windows has no advisory locks of this kind
         yield True
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -53,8 +53,8 @@ class Alignment:
     """Candidate pairs, the evidence for each, and which of them are put out.
 
     Row i is the pair `pairs[i]` (source, target): each is among the best few of the other by the decoding in use, or
-    the selection chose the pair. Sorted by source and
-    `source_ranks`, the place of the target among the source's candidates (1 = best; `target_ranks` the other way).
+    the selection chose the pair. Sorted by source and `source_ranks`, the place of the target among the source's
+    candidates (1 = best; `target_ranks` the other way).
     `cosines` and `scores` (by the decoding in use) rate the pair, `margins` say how far its score lies above that of
     the best rival of either end, `confidence` is the calibrated probability that it is right, `accepted` the decision.
     `reasons` (num_entities,) says for each entity why it has no accepted pair, as a place in `REASONS`.

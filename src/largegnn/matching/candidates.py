@@ -30,6 +30,7 @@ __all__ = [
     "build_candidates",
     "csls",
     "margins",
+    "mean_nearest",
     "places",
     "preferred",
     "ranks",
@@ -83,14 +84,20 @@ def csls(graph: CandidateGraph, source_neighbors: Neighbors, target_neighbors: N
         raise ArtifactError(f"CSLS needs a neighbourhood of at least 1, not {k}")
     scores = 2 * graph.cosines
     for found, ends in ((source_neighbors, graph.sources), (target_neighbors, graph.targets)):
-        near = found.scores[:, :k].astype(np.float64)
-        there = np.isfinite(near)
-        near[~there] = 0.0
         # By entity: those that were no query have no mean, and nothing is taken off for them.
         means = np.zeros(1 + max(ends.max(initial=-1), found.queries.max(initial=-1)), dtype=np.float32)
-        means[found.queries] = near.sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+        means[found.queries] = mean_nearest(found, k)
         scores -= means[ends]
     return scores
+
+
+def mean_nearest(found: Neighbors, k: int) -> FloatArray:
+    """The mean cosine of each query (q,) to its k nearest, of fewer where fewer were found, 0 where none were."""
+    near = found.scores[:, :k].astype(np.float64)
+    there = np.isfinite(near)
+    near[~there] = 0.0
+    means: FloatArray = (near.sum(axis=1) / np.maximum(there.sum(axis=1), 1)).astype(np.float32)
+    return means
 
 
 def places(graph: CandidateGraph, scores: FloatArray) -> Places:
