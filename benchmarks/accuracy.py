@@ -15,10 +15,10 @@ from typing import Any
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings
-from largegnn.config import PRESETS, Settings
-from largegnn.pipeline import run_in_memory
-from largegnn.reporting.metrics import rank_links, summarise
-from largegnn.resolving import resolve
+from largegnn.evaluation.metrics import rank_links, summarise
+from largegnn.runs.pipeline import run_in_memory
+from largegnn.settings.resolving import resolve
+from largegnn.settings.sections import PRESETS, Settings
 
 LARGE: dict[str, Any] = {"dim": 128, "epochs": 30}
 PLAIN: dict[str, Any] = {

@@ -24,14 +24,14 @@ import torch
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask
-from largegnn.config import PRESETS, Settings
 from largegnn.embedding import dual_amn, integrate
 from largegnn.errors import InputError
+from largegnn.evaluation.metrics import Ranks, rank_links_by, rank_matrix, summarise
 from largegnn.matching.dense import dense_plan
-from largegnn.pipeline import run_in_memory
-from largegnn.reporting.metrics import Ranks, rank_links_by, rank_matrix, summarise
-from largegnn.resolving import resolve
-from largegnn.sizing import plan_division
+from largegnn.planning.sizes import plan_division
+from largegnn.runs.pipeline import run_in_memory
+from largegnn.settings.resolving import resolve
+from largegnn.settings.sections import PRESETS, Settings
 from largegnn.training import choose_device
 
 MEASURES = ("cosine", "csls", "transport")

@@ -18,9 +18,9 @@ from typing import Any
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask
-from largegnn.config import METHODS, PRESETS, Settings, WorldSettings
 from largegnn.division import warm_up
-from largegnn.resolving import resolve
+from largegnn.settings.resolving import resolve
+from largegnn.settings.sections import METHODS, PRESETS, Settings, WorldSettings
 
 Figures = dict[str, Any]
 SHARES = ("triples_kept", "train_kept", "valid_kept", "test_kept")

@@ -14,7 +14,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from largegnn.reporting.subgraph_results import FIGURES, METHOD_NAMES, mean_rows, read_subgraphs
+from largegnn.paper.subgraph_records import FIGURES, METHOD_NAMES, mean_rows, read_subgraphs
 
 DOCS = Path(__file__).parents[1] / "docs"
 NAMES = list(METHOD_NAMES.values())

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from largegnn import api
-from largegnn.data.merge import merge
 from largegnn.data.readers import read_triples
 from largegnn.data.vocabulary import code_batches
-from largegnn.metering import Meter
+from largegnn.division.merge import merge
+from largegnn.machine.metering import Meter
 
 Figures = dict[str, Any]
 

@@ -21,8 +21,8 @@ import torch
 
 from largegnn.aligning import match
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray, Neighbors
-from largegnn.config import Settings
-from largegnn.metering import Meter
+from largegnn.machine.metering import Meter
+from largegnn.settings.sections import Settings
 
 Figures = dict[str, Any]
 NUM_RELATIONS = 20

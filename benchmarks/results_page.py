@@ -10,10 +10,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from largegnn.reporting.paper_systems import read_systems
-from largegnn.reporting.result_tables import fill_page, page_sections
-from largegnn.reporting.results import read_results
-from largegnn.reporting.subgraph_results import read_subgraphs, subgraph_section
+from largegnn.paper.records import read_results
+from largegnn.paper.subgraph_records import read_subgraphs, subgraph_section
+from largegnn.paper.systems import read_systems
+from largegnn.paper.tables import fill_page, page_sections
 
 ROOT = Path(__file__).parents[1]
 

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from largegnn.machine.metering import Meter
 from largegnn.matching import SEARCHERS, SearchOptions, search, search_both
-from largegnn.metering import Meter
 
 Figures = dict[str, Any]
 CLUSTER, NOISE, DECAY = 50, 0.6, 0.4

@@ -19,12 +19,12 @@ from typing import Any
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings
-from largegnn.config import METHODS, PRESETS, Settings
 from largegnn.division import warm_up
-from largegnn.pipeline import run_in_memory
-from largegnn.reporting.metrics import rank_links, summarise
-from largegnn.reporting.subgraph_results import SubgraphRecord, read_subgraphs
-from largegnn.resolving import resolve
+from largegnn.evaluation.metrics import rank_links, summarise
+from largegnn.paper.subgraph_records import SubgraphRecord, read_subgraphs
+from largegnn.runs.pipeline import run_in_memory
+from largegnn.settings.resolving import resolve
+from largegnn.settings.sections import METHODS, PRESETS, Settings
 
 FILE = Path(__file__).parents[1] / "docs" / "results" / "subgraphs.json"
 SWEEP = ("csg", "cps", "sbp")

@@ -24,13 +24,13 @@ from torch.profiler import ProfilerActivity, profile
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, SubgraphSet
-from largegnn.config import PRESETS, Settings
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.trainer import Trainer
-from largegnn.metering import Meter
-from largegnn.resolving import resolve
-from largegnn.store import RunStore
+from largegnn.machine.metering import Meter
+from largegnn.runs.store import RunStore
+from largegnn.settings.resolving import resolve
+from largegnn.settings.sections import PRESETS, Settings
 
 Figures = dict[str, Any]
 WARM_EPOCHS, MEASURED_EPOCHS, TOP = 1, 3, 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings
-from largegnn.config import WorldSettings
-from largegnn.data.synthetic import generate_pair
+from largegnn.datasets.generator import generate_pair
+from largegnn.settings.sections import WorldSettings
 
 TINY = WorldSettings(
     source_entities=800,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from largegnn.config import WorldSettings
+from largegnn.settings.sections import WorldSettings
 
 __all__ = ["WORLD"]
 

@@ -15,9 +15,9 @@ import torch
 import largegnn
 from largegnn import api
 from largegnn.artifacts import REASONS, Alignment
-from largegnn.config import Settings, TrainSettings
 from largegnn.errors import InputError
-from largegnn.pipeline import resume_input, run_pipeline
+from largegnn.runs.pipeline import resume_input, run_pipeline
+from largegnn.settings.sections import Settings, TrainSettings
 from largegnn.stages import STAGE_NAMES
 from tests.cli.small_runs import WORLD
 

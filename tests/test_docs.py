@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 
 from largegnn.artifacts import AlignmentTask
-from largegnn.cli.configure import settings_file
-from largegnn.config import PRESETS, Settings
-from largegnn.data.merge import merge
+from largegnn.cli.config import settings_file
 from largegnn.data.readers import TRIPLE_READERS, read_triples
 from largegnn.division import PARTITIONERS
+from largegnn.division.merge import merge
+from largegnn.export import EXPORTERS, ExportInfo, export
 from largegnn.matching import SEARCHERS, search
-from largegnn.reporting.export import EXPORTERS, ExportInfo, export
-from largegnn.resolving import resolve
+from largegnn.settings.resolving import resolve
+from largegnn.settings.sections import PRESETS, Settings
 
 ROOT = Path(__file__).parents[1]
 

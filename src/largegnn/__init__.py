@@ -18,9 +18,9 @@ from largegnn.version import __version__
 
 if TYPE_CHECKING:
     from largegnn.api import align, divide, generate, inspect, load, open_run, update
-    from largegnn.config import DataSettings, Settings, WorldSettings
-    from largegnn.data.merge import merge
+    from largegnn.division.merge import merge
     from largegnn.result import AlignmentResult
+    from largegnn.settings.sections import DataSettings, Settings, WorldSettings
 
 __all__ = [
     "AlignmentResult",
@@ -46,16 +46,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "DataSettings": "largegnn.config",
-    "Settings": "largegnn.config",
-    "WorldSettings": "largegnn.config",
+    "DataSettings": "largegnn.settings.sections",
+    "Settings": "largegnn.settings.sections",
+    "WorldSettings": "largegnn.settings.sections",
     "AlignmentResult": "largegnn.result",
     "align": "largegnn.api",
     "divide": "largegnn.api",
     "generate": "largegnn.api",
     "inspect": "largegnn.api",
     "load": "largegnn.api",
-    "merge": "largegnn.data.merge",
+    "merge": "largegnn.division.merge",
     "open_run": "largegnn.api",
     "update": "largegnn.api",
 }

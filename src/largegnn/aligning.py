@@ -16,7 +16,6 @@ import numpy.typing as npt
 import torch
 
 from largegnn.artifacts import REASONS, Alignment, AlignmentTask, EntityEmbeddings, IntArray, Neighbors, are_among
-from largegnn.config import MatchSettings, Settings
 from largegnn.errors import InputError
 from largegnn.matching import SearchOptions, search_both
 from largegnn.matching.candidates import CandidateGraph, FloatArray, Places, build_candidates, csls, margins, places
@@ -33,6 +32,7 @@ from largegnn.matching.dense import dense_plan, fits_dense
 from largegnn.matching.selection import SELECTIONS, mutual_knn
 from largegnn.matching.support import SUPPORT_PER_SCORE, SupportFinder
 from largegnn.matching.transport import transport_sparse
+from largegnn.settings.sections import MatchSettings, Settings
 
 __all__ = ["match", "score_candidates", "search"]
 

@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from largegnn.artifacts import Alignment, AlignmentTask, Partition, PartitionQuality, SubgraphSet, TaskNames
-from largegnn.config import WORLD_PRESETS, DataSettings, ProtocolSettings, Settings, WorldSettings
 from largegnn.data.enlarge import Additions
 from largegnn.data.in_memory import as_path
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadedPair, load_pair
-from largegnn.data.merge import merge
-from largegnn.data.synthetic import GeneratedPair, generate_pair
 from largegnn.data.write import write_pair
+from largegnn.datasets.generator import GeneratedPair, generate_pair
 from largegnn.division import share_kept
+from largegnn.division.merge import merge
 from largegnn.errors import InputError
-from largegnn.metering import available_memory_mb
-from largegnn.pipeline import resume_input, run_in_memory, run_pipeline
-from largegnn.reporting.inspection import Inspection, inspect_task
-from largegnn.resolving import resolve
+from largegnn.machine.metering import available_memory_mb
+from largegnn.planning.inspection import Inspection, inspect_task
 from largegnn.result import AlignmentResult
+from largegnn.runs.pipeline import resume_input, run_in_memory, run_pipeline
+from largegnn.runs.store import RunStore
+from largegnn.settings.resolving import resolve
+from largegnn.settings.sections import WORLD_PRESETS, DataSettings, ProtocolSettings, Settings, WorldSettings
 from largegnn.stages import Run, plan_for
-from largegnn.store import RunStore
 
 __all__ = [
     "Division",
@@ -132,7 +132,7 @@ def update(
 
     Triples are given like graphs to `align`, or as a list of paths.
     """
-    from largegnn.updating import update_run
+    from largegnn.runs.update import update_run
 
     with tempfile.TemporaryDirectory(prefix="largegnn-") as scratch:
         folder = Path(scratch)

@@ -16,15 +16,7 @@ import numpy as np
 import torch
 
 from largegnn.artifacts import Alignment, AlignmentTask, EntityEmbeddings, IntArray, Neighbors, are_among
-from largegnn.config import Settings
-from largegnn.matching import SearchOptions, SearchResult, search_both
-from largegnn.matching.candidates import FloatArray, build_candidates, csls, mean_nearest
-from largegnn.matching.confidence import reliability
-from largegnn.matching.dense import cosine_matrix, dense_plan, fits_dense
-from largegnn.matching.selection import mutual_knn, mutual_top1
-from largegnn.matching.support import SUPPORT_PER_SCORE, SupportFinder
-from largegnn.matching.transport import transport_sparse
-from largegnn.reporting.metrics import (
+from largegnn.evaluation.metrics import (
     SAME_SCORE,
     Ranks,
     Scoring,
@@ -33,7 +25,15 @@ from largegnn.reporting.metrics import (
     rank_matrix,
     summarise,
 )
-from largegnn.reporting.pair_metrics import precision_recall_f1
+from largegnn.evaluation.pair_metrics import precision_recall_f1
+from largegnn.matching import SearchOptions, SearchResult, search_both
+from largegnn.matching.candidates import FloatArray, build_candidates, csls, mean_nearest
+from largegnn.matching.confidence import reliability
+from largegnn.matching.dense import cosine_matrix, dense_plan, fits_dense
+from largegnn.matching.selection import mutual_knn, mutual_top1
+from largegnn.matching.support import SUPPORT_PER_SCORE, SupportFinder
+from largegnn.matching.transport import transport_sparse
+from largegnn.settings.sections import Settings
 
 __all__ = ["MOST_PRODUCTS", "evaluate", "protocol_of"]
 

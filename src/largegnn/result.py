@@ -14,8 +14,8 @@ import numpy as np
 
 from largegnn.artifacts import REASONS, Alignment, AlignmentTask, IntArray, Neighbors, TaskNames, are_among
 from largegnn.errors import InputError
-from largegnn.reporting.export import EMBEDDING_FORMS, ExportInfo, alignment_table, export, export_embeddings
-from largegnn.reporting.pair_metrics import precision_recall_f1
+from largegnn.evaluation.pair_metrics import precision_recall_f1
+from largegnn.export import EMBEDDING_FORMS, ExportInfo, alignment_table, export, export_embeddings
 from largegnn.stages import Run
 from largegnn.version import __version__
 

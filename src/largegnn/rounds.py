@@ -21,11 +21,11 @@ import numpy as np
 
 from largegnn.aligning import match, search
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray, SubgraphSet, TrainedModel, are_among
-from largegnn.config import Settings
-from largegnn.data.merge import merge
-from largegnn.fresh_divisions import divide_once
-from largegnn.reporting.metrics import rank_links
-from largegnn.store import RunStore
+from largegnn.division.merge import merge
+from largegnn.evaluation.metrics import rank_links
+from largegnn.runs.repartition import divide_once
+from largegnn.runs.store import RunStore
+from largegnn.settings.sections import Settings
 from largegnn.training import choose_device, integrate, train
 
 __all__ = ["run_rounds"]

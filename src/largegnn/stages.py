@@ -25,16 +25,16 @@ from largegnn.artifacts import (
     TaskNames,
     TrainedModel,
 )
-from largegnn.config import Settings
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import load_pair
-from largegnn.data.merge import count_merge, merge
-from largegnn.devices import memory_budget
 from largegnn.division import PARTITIONERS, add_landmarks, build_subgraphs, check_cap, measure_quality, share_kept
+from largegnn.division.merge import count_merge, merge
 from largegnn.errors import InputError
-from largegnn.fresh_divisions import FreshDivisions, divide_once
-from largegnn.sizing import DivisionPlan, plan_division
-from largegnn.store import RunStore
+from largegnn.machine.devices import memory_budget
+from largegnn.planning.sizes import DivisionPlan, plan_division
+from largegnn.runs.repartition import FreshDivisions, divide_once
+from largegnn.runs.store import RunStore
+from largegnn.settings.sections import Settings
 
 __all__ = ["STAGES", "STAGE_NAMES", "Run", "Stage", "StageOutcome", "derived_seed", "plan_for"]
 

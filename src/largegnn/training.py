@@ -16,7 +16,6 @@ import numpy.typing as npt
 import torch
 
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray, SubgraphSet, TrainedModel
-from largegnn.config import Settings
 from largegnn.embedding import ENCODERS, average_subgraphs, build_structure, encode_full
 from largegnn.embedding.checkpoint import CheckpointFolder
 from largegnn.embedding.model import EmbeddingModel
@@ -24,7 +23,8 @@ from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.structure import GraphStructure
 from largegnn.embedding.trainer import EpochRecord, Trainer
 from largegnn.errors import InputError
-from largegnn.reporting.metrics import rank_links
+from largegnn.evaluation.metrics import rank_links
+from largegnn.settings.sections import Settings
 
 __all__ = ["choose_device", "history_facts", "integrate", "train"]
 

@@ -12,8 +12,8 @@ import pytest
 
 from largegnn import api
 from largegnn.matching.confidence import Calibration
+from largegnn.runs.store import RunStore
 from largegnn.stages import STAGE_NAMES
-from largegnn.store import RunStore
 from tests.cli.small_runs import HASTY, QUICK, WORLD, artifacts_of, call, make_pair, without_costs
 
 FILES = {"alignment.tsv", "alignment.parquet", "left_out.tsv", "report.json", "config.toml"}

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from largegnn import api
-from largegnn.config import PRESETS, Settings
-from largegnn.resolving import resolve
+from largegnn.settings.resolving import resolve
+from largegnn.settings.sections import PRESETS, Settings
 from tests.cli.test_cli import largegnn
 
 KEYS = {

@@ -19,12 +19,12 @@ import pytest
 import largegnn
 from largegnn.cli import download
 from largegnn.cli.download import download_command
-from largegnn.data.catalogue import DATASETS, DataSet, Listing, RemoteFile
-from largegnn.data.fetch import Patience
+from largegnn.datasets.catalogue import DATASETS, DataSet, Listing, RemoteFile
+from largegnn.datasets.fetch import Patience
 from largegnn.errors import InputError
 from tests.cli.test_cli import largegnn as run
-from tests.data.test_fetch import Place, place
-from tests.data.test_unpack import LINKS, OPENEA, TRIPLES, below, children, make_tar, make_zip
+from tests.datasets.test_fetch import Place, place
+from tests.datasets.test_unpack import LINKS, OPENEA, TRIPLES, below, children, make_tar, make_zip
 
 __all__ = ["place"]
 ZIP = "OpenEA_dataset_v1.1.zip"

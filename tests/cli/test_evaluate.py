@@ -12,7 +12,7 @@ import pytest
 import safetensors.numpy
 
 from largegnn import api
-from largegnn.store import RunStore
+from largegnn.runs.store import RunStore
 from tests.cli.small_runs import HASTY, QUICK, artifacts_of, call, make_pair, without_costs
 
 ROWS = {

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from largegnn.store import RunStore
+from largegnn.runs.store import RunStore
 from tests.cli.small_runs import QUICK, artifacts_of, call, make_pair, without_costs
-from tests.test_pipeline import tiny_disk
+from tests.runs.test_pipeline import tiny_disk
 
 # Runs a command and dies at the first log message that starts with the first argument.
 KILLER = """

@@ -9,7 +9,7 @@ import pytest
 
 from largegnn import api
 from largegnn.cli.app import main
-from tests.test_updating import Withheld, settings, withhold
+from tests.runs.test_update import Withheld, settings, withhold
 
 
 @pytest.fixture(scope="module")

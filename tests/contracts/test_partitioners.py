@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from largegnn.artifacts import AlignmentTask, Partition
-from largegnn.data.merge import merge
 from largegnn.division import PARTITIONERS, add_landmarks, build_subgraphs, check_cap, measure_quality
+from largegnn.division.merge import merge
 from largegnn.errors import InputError
 
 NUM_PARTS = 4

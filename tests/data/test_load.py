@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from largegnn.artifacts import AlignmentTask
-from largegnn.config import DataSettings
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadedPair, load_pair
 from largegnn.errors import InputError
+from largegnn.settings.sections import DataSettings
 from tests.conftest import tabbed
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largegnn.data.batch import TripleBatch
+from largegnn.data.iri import decode_names, encode_names
 from largegnn.data.vocabulary import (
     code_batches,
     lookup,
@@ -17,7 +18,6 @@ from largegnn.data.vocabulary import (
     sorted_distinct,
     to_strings,
 )
-from largegnn.iri import decode_names, encode_names
 
 NAMES = st.text(min_size=1, max_size=8)
 TRIPLES = st.lists(st.tuples(NAMES, NAMES, NAMES), min_size=1, max_size=40)

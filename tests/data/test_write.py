@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from largegnn.artifacts import AlignmentTask, StringTable, TaskNames
-from largegnn.config import DataSettings
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadedPair, load_pair
 from largegnn.data.write import WRITERS, write_pair
 from largegnn.errors import InputError, StorageError
+from largegnn.settings.sections import DataSettings
 
 PACKINGS = [None, "gzip", "bzip2", "zstd"]
 

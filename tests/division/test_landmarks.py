@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from largegnn.artifacts import AlignmentTask, MergedGraph, Partition
-from largegnn.data.merge import merge
 from largegnn.division.landmark_walk import choose_landmarks
 from largegnn.division.landmarks import add_landmarks, check_cap, influence
+from largegnn.division.merge import merge
 from largegnn.errors import InputError
 from tests.division.random_tasks import make_partition, make_task, partitions, tasks, unhurried
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largegnn.artifacts import AlignmentTask
-from largegnn.data.merge import merge
 from largegnn.division import metis
+from largegnn.division.merge import merge
 from largegnn.division.metis import merged_metis, partition_csr, partition_graph
 from largegnn.errors import InputError
 from tests.division.random_tasks import make_task, tasks, unhurried

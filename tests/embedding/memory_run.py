@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from largegnn.artifacts import SubgraphSet
-from largegnn.metering import Meter
-from largegnn.store import RunStore
+from largegnn.machine.metering import Meter
+from largegnn.runs.store import RunStore
 from tests.embedding.small_runs import small_options, small_trainer
 
 

@@ -15,7 +15,7 @@ from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.structure import build_structure
 from largegnn.embedding.trainer import Trainer
-from largegnn.reporting.metrics import rank_links, summarise
+from largegnn.evaluation.metrics import rank_links, summarise
 
 CPU = torch.device("cpu")
 NUM_RELATIONS = 4

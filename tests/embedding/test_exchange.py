@@ -17,8 +17,8 @@ import torch
 import torch.distributed as dist
 
 from largegnn import api
-from largegnn.config import Settings, WorldSettings
 from largegnn.embedding.exchange import Exchange
+from largegnn.settings.sections import Settings, WorldSettings
 from tests.embedding.grouped_run import ALONE, train_pair
 from tests.embedding.small_runs import CPU, are_equal, hits_of, save_subgraphs
 

@@ -14,8 +14,8 @@ from largegnn.artifacts import SubgraphSet
 from largegnn.embedding import feeding
 from largegnn.embedding.feeding import SubgraphFeed
 from largegnn.embedding.structure import GraphStructure, build_structure
-from largegnn.metering import Meter
-from largegnn.store import RunStore
+from largegnn.machine.metering import Meter
+from largegnn.runs.store import RunStore
 from tests.embedding.small_runs import CPU, NUM_RELATIONS, random_subgraphs, small_options, small_trainer
 
 ROOT = Path(__file__).parents[2]

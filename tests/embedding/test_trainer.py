@@ -11,13 +11,13 @@ import torch
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, SubgraphSet
-from largegnn.config import Settings, WorldSettings
 from largegnn.embedding.checkpoint import CheckpointFolder
 from largegnn.embedding.feeding import SubgraphFeed
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.trainer import Trainer
 from largegnn.errors import ArtifactError, InputError
+from largegnn.settings.sections import Settings, WorldSettings
 from tests.embedding.small_runs import (
     CPU,
     NUM_RELATIONS,

@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pytest
 import torch
 
+from largegnn.machine.precision import full_precision
 from largegnn.matching import torch_search as module
 from largegnn.matching.torch_search import FLOAT32, HALF, Scoring, torch_search
 from largegnn.matching.unit_rows import NO_KEY, Found, UnitRows, pack, unpack
-from largegnn.precision import full_precision
 
 Array = npt.NDArray[Any]
 

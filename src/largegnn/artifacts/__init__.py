@@ -6,7 +6,7 @@ the same way and never shared. Arrays are handed out read-only, so that no stage
 
 from __future__ import annotations
 
-from largegnn.artifacts.checks import IntArray
+from largegnn.artifacts.arrays import IntArray
 from largegnn.artifacts.division import MergedGraph, Partition, PartitionQuality, Subgraph, SubgraphSet
 from largegnn.artifacts.embedding import EntityEmbeddings, TrainedModel
 from largegnn.artifacts.matching import REASONS, Alignment, Neighbors

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largegnn.artifacts.checks import IntArray, check_offsets, check_range, frozen
+from largegnn.artifacts.arrays import IntArray, check_offsets, check_range, frozen
 from largegnn.errors import ArtifactError
 
 __all__ = ["MergedGraph", "Partition", "PartitionQuality", "Subgraph", "SubgraphSet"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from largegnn.artifacts.checks import frozen
+from largegnn.artifacts.arrays import frozen
 from largegnn.errors import ArtifactError
 
 __all__ = ["EntityEmbeddings", "TrainedModel"]

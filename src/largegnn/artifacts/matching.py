@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from largegnn.artifacts.checks import IntArray, frozen
+from largegnn.artifacts.arrays import IntArray, frozen
 from largegnn.errors import ArtifactError
 
 __all__ = ["REASONS", "Alignment", "Neighbors"]

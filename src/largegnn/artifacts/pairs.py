@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from largegnn.artifacts.checks import IntArray
+from largegnn.artifacts.arrays import IntArray
 
 __all__ = ["are_among", "pair_keys"]
 

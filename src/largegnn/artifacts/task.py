@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from largegnn.artifacts.checks import IntArray, check_offsets, check_range, frozen
+from largegnn.artifacts.arrays import IntArray, check_offsets, check_range, frozen
 from largegnn.errors import ArtifactError
 
 __all__ = ["AlignmentTask", "SeedsFrom", "StringTable", "TaskNames"]

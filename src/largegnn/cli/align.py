@@ -13,17 +13,17 @@ from largegnn import api
 from largegnn.cli import options
 from largegnn.cli.reports import print_expectation, print_figures
 from largegnn.cli.tables import number, print_table
-from largegnn.config import Settings
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import load_pair
 from largegnn.division import warm_up
 from largegnn.errors import InputError
-from largegnn.pipeline import run_pipeline
-from largegnn.reporting.export.files import write_files
-from largegnn.reporting.export.tabular import plain_names, write_tsv_rows
+from largegnn.export.files import write_files
+from largegnn.export.tabular import plain_names, write_tsv_rows
 from largegnn.result import AlignmentResult, report_of
+from largegnn.runs.pipeline import run_pipeline
+from largegnn.runs.store import RunStore
+from largegnn.settings.sections import Settings
 from largegnn.stages import STAGE_NAMES, plan_for
-from largegnn.store import RunStore
 
 __all__ = ["align_command"]
 
@@ -138,7 +138,7 @@ def _cost_rows(stages: list[str], outcome: Any) -> list[tuple[str, str, str]]:
 
 
 def _show_plan(given: DataInput | None, settings: Settings, as_json: bool) -> None:
-    from largegnn.timing import estimate_seconds  # brings torch, which takes a second
+    from largegnn.planning.seconds import estimate_seconds  # brings torch, which takes a second
 
     if given is None:
         raise InputError("--dry-run needs the input files", fix="name them instead of --resume")

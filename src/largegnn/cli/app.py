@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 from largegnn.cli.align import align_command
-from largegnn.cli.configure import config_command
+from largegnn.cli.config import config_command
 from largegnn.cli.divide import divide_command
 from largegnn.cli.download import download_command
 from largegnn.cli.evaluate import compare_command, evaluate_command
 from largegnn.cli.export import explain_command, export_command
 from largegnn.cli.generate import generate_command
-from largegnn.cli.inspection import inspect_command
+from largegnn.cli.inspect import inspect_command
 from largegnn.cli.reproduce import reproduce_command
 from largegnn.cli.train import train_command
 from largegnn.cli.update import update_command

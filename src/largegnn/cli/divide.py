@@ -19,12 +19,12 @@ from largegnn import api
 from largegnn.artifacts import PartitionQuality
 from largegnn.cli import options
 from largegnn.cli.tables import number, print_table, share
-from largegnn.config import METHODS, Settings
 from largegnn.data.load import load_pair
 from largegnn.division import warm_up
 from largegnn.errors import InputError
-from largegnn.pipeline import run_pipeline
-from largegnn.reporting.division_plot import check_plot_file, plot_divisions
+from largegnn.review.division_plot import check_plot_file, plot_divisions
+from largegnn.runs.pipeline import run_pipeline
+from largegnn.settings.sections import METHODS, Settings
 from largegnn.stages import STAGE_NAMES, Run
 
 __all__ = ["divide_command"]

@@ -16,10 +16,10 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from largegnn.cli import options
 from largegnn.cli.tables import number, print_table
-from largegnn.data.catalogue import DATASETS, DataSet, RemoteFile, files_in_listing, find_dataset
-from largegnn.data.checksums import Verdict, verify
-from largegnn.data.fetch import Patience, UnavailableError, fetch, read_small
-from largegnn.data.unpack import UnpackedSet, unpack
+from largegnn.datasets.catalogue import DATASETS, DataSet, RemoteFile, files_in_listing, find_dataset
+from largegnn.datasets.checksums import Verdict, verify
+from largegnn.datasets.fetch import Patience, UnavailableError, fetch, read_small
+from largegnn.datasets.unpack import UnpackedSet, unpack
 from largegnn.errors import InputError
 
 __all__ = ["download_command"]

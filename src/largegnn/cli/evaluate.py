@@ -12,10 +12,10 @@ from largegnn.cli import options
 from largegnn.cli.reports import print_expectation, print_figures
 from largegnn.cli.tables import print_table, share
 from largegnn.errors import InputError
-from largegnn.pipeline import flat_settings, resume_input, run_pipeline
 from largegnn.result import report_of
+from largegnn.runs.pipeline import flat_settings, resume_input, run_pipeline
+from largegnn.runs.store import RunStore
 from largegnn.stages import Run
-from largegnn.store import RunStore
 
 __all__ = ["compare_command", "evaluate_command"]
 

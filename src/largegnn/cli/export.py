@@ -12,7 +12,7 @@ from largegnn import api
 from largegnn.cli import options
 from largegnn.cli.tables import number, print_table
 from largegnn.errors import InputError
-from largegnn.reporting.export import EMBEDDING_FORMS, ENTITY_LIST, EXPORTERS
+from largegnn.export import EMBEDDING_FORMS, ENTITY_LIST, EXPORTERS
 
 __all__ = ["explain_command", "export_command"]
 

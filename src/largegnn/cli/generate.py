@@ -11,13 +11,13 @@ import typer
 
 from largegnn.cli import options
 from largegnn.cli.tables import number, print_table
-from largegnn.config import WORLD_PRESETS, WorldSettings
 from largegnn.data.compression import SUFFIXES
-from largegnn.data.synthetic import generate_pair
 from largegnn.data.write import WRITERS, write_pair
+from largegnn.datasets.generator import generate_pair
 from largegnn.errors import InputError
-from largegnn.metering import Meter
-from largegnn.resolving import resolve
+from largegnn.machine.metering import Meter
+from largegnn.settings.resolving import resolve
+from largegnn.settings.sections import WORLD_PRESETS, WorldSettings
 
 __all__ = ["generate_command"]
 

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from largegnn import api
-from largegnn.config import PRESETS, Settings
 from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
-from largegnn.pipeline import resume_input
-from largegnn.resolving import resolve
+from largegnn.runs.pipeline import resume_input
+from largegnn.settings.resolving import resolve
+from largegnn.settings.sections import PRESETS, Settings
 
 __all__ = [
     "DeviceOption",

@@ -11,10 +11,10 @@ import typer
 
 from largegnn.cli import options
 from largegnn.errors import InputError, StorageError
-from largegnn.reporting.paper_systems import TABLES, PaperSystem, Table, read_systems
-from largegnn.reporting.result_tables import make_rows, rows_as_json, table_markdown
-from largegnn.reporting.results import ResultRecord, read_results
-from largegnn.reproducing import missing_data, plan_runs, reproduce
+from largegnn.paper.records import ResultRecord, read_results
+from largegnn.paper.reproduce import missing_data, plan_runs, reproduce
+from largegnn.paper.systems import TABLES, PaperSystem, Table, read_systems
+from largegnn.paper.tables import make_rows, rows_as_json, table_markdown
 
 __all__ = ["reproduce_command"]
 

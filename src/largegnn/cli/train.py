@@ -10,7 +10,7 @@ import typer
 
 from largegnn.cli import options
 from largegnn.cli.tables import print_table
-from largegnn.pipeline import run_pipeline
+from largegnn.runs.pipeline import run_pipeline
 from largegnn.stages import STAGE_NAMES, Run
 
 __all__ = ["train_command"]

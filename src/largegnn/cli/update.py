@@ -35,7 +35,7 @@ def update_command(
     as_json: options.JsonOption = False,
 ) -> None:
     """Embed and align triples and entities that came later, with the trained model, and say what that costs."""
-    from largegnn.updating import update_facts  # brings torch, which takes a second
+    from largegnn.runs.update import update_facts  # brings torch, which takes a second
 
     result = api.update(
         run, source_triples, target_triples, seeds, test_links=test_links, out=out, form=form, device=device

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from largegnn.config import DataSettings
 from largegnn.data.compression import SUFFIXES
 from largegnn.errors import InputError
+from largegnn.settings.sections import DataSettings
 
 __all__ = ["LAYOUTS", "DataInput", "PairFiles", "find_files"]
 

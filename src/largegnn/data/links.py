@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 
 from largegnn.artifacts import IntArray
+from largegnn.data.iri import decode_names
 from largegnn.data.readers import read_links
 from largegnn.data.vocabulary import lookup, scramble
 from largegnn.errors import InputError
-from largegnn.iri import decode_names
 
 __all__ = [
     "NamedLinks",

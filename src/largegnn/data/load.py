@@ -16,7 +16,6 @@ import numpy as np
 import polars as pl
 
 from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
-from largegnn.config import DataSettings
 from largegnn.data.batch import no_names
 from largegnn.data.inputs import DataInput, PairFiles, find_files
 from largegnn.data.lines import line_blocks
@@ -41,6 +40,7 @@ from largegnn.data.vocabulary import (
     to_strings,
 )
 from largegnn.errors import InputError
+from largegnn.settings.sections import DataSettings
 
 __all__ = ["LoadSummary", "LoadedPair", "load_pair"]
 

@@ -17,7 +17,7 @@ import polars as pl
 
 from largegnn.artifacts import IntArray, StringTable
 from largegnn.data.batch import TripleBatch, no_names
-from largegnn.iri import decode_names
+from largegnn.data.iri import decode_names
 
 __all__ = [
     "CodedGraph",

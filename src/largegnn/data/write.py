@@ -16,8 +16,8 @@ import polars as pl
 
 from largegnn.artifacts import AlignmentTask, IntArray, StringTable, TaskNames
 from largegnn.data.compression import SUFFIXES, compressor
+from largegnn.data.iri import encode_names
 from largegnn.errors import InputError, StorageError
-from largegnn.iri import encode_names
 
 __all__ = ["WRITERS", "write_pair"]
 

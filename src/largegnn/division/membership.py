@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from largegnn.artifacts import IntArray
-from largegnn.compiled import compiled
+from largegnn.machine.compiled import compiled
 
 __all__ = ["Membership", "Placement", "count_sharing", "invert_parts", "place_pairs", "share_part"]
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from largegnn.artifacts import AlignmentTask, IntArray, MergedGraph, Partition, PartitionQuality
-from largegnn.compiled import compiled
 from largegnn.division.membership import Membership, count_sharing, invert_parts, share_part
+from largegnn.machine.compiled import compiled
 
 __all__ = ["measure_quality", "share_kept"]
 

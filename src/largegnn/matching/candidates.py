@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from largegnn.artifacts import IntArray, Neighbors, pair_keys
-from largegnn.artifacts.checks import frozen
-from largegnn.compiled import compiled
+from largegnn.artifacts.arrays import frozen
 from largegnn.errors import ArtifactError
+from largegnn.machine.compiled import compiled
 from largegnn.matching.uniting import unite
 
 __all__ = [

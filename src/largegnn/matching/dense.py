@@ -11,8 +11,8 @@ import numpy.typing as npt
 import torch
 
 from largegnn.artifacts import IntArray
+from largegnn.machine.precision import full_precision
 from largegnn.matching.transport import transport_dense
-from largegnn.precision import full_precision
 
 __all__ = ["cosine_matrix", "dense_plan", "fits_dense"]
 

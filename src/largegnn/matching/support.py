@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from largegnn.artifacts import AlignmentTask, IntArray
-from largegnn.compiled import compiled
+from largegnn.machine.compiled import compiled
 from largegnn.matching.candidates import CandidateGraph, FloatArray, preferred
 from largegnn.matching.weighted_rows import WeightedRows, weigh_neighbors
 

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from largegnn.machine.precision import full_precision
 from largegnn.matching.unit_rows import NO_KEY, Found, UnitRows, exact_scores, pack, scores_of, unpack
-from largegnn.precision import full_precision
 
 __all__ = ["FLOAT32", "FLOAT64", "HALF", "Scoring", "run_passes", "torch_search"]
 

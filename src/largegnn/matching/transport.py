@@ -35,8 +35,8 @@ from torch import Tensor
 
 from largegnn.artifacts import IntArray
 from largegnn.errors import ArtifactError
+from largegnn.machine.precision import full_precision
 from largegnn.matching.unit_rows import Scores
-from largegnn.precision import full_precision
 
 __all__ = ["transport_dense", "transport_sparse"]
 

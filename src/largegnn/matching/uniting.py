@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from largegnn.artifacts import IntArray, Neighbors
-from largegnn.compiled import compiled
+from largegnn.machine.compiled import compiled
 from largegnn.matching.weighted_rows import close_ranks
 
 __all__ = ["unite"]

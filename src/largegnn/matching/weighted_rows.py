@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from largegnn.artifacts import IntArray
-from largegnn.compiled import compiled
+from largegnn.machine.compiled import compiled
 
 __all__ = ["WeightedRows", "weigh_neighbors"]
 

@@ -1,0 +1,71 @@
+"""`largegnn config`: every setting with its value, default and help, as a TOML file to keep and edit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from largegnn.cli import options
+from largegnn.settings.resolving import describe, toml_value
+from largegnn.settings.sections import PRESETS, WORLD_PRESETS, Settings, WorldSettings
+
+__all__ = ["config_command", "settings_file"]
+
+
+def config_command(
+    preset: options.PresetOption = None,
+    config: options.SettingsFileOption = None,
+    overrides: options.SetOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Print every setting with its value, default, what is allowed and what it does; the output is a settings file."""
+    settings = options.run_settings(preset, config, overrides, {})
+    values = settings.model_dump()
+    if as_json:
+        described = {
+            name: [
+                {"key": key, "default": default, "allowed": allowed, "help": text}
+                for key, allowed, default, text in describe(model)
+            ]
+            for name, model in (("settings", Settings), ("generate", WorldSettings))
+        }
+        presets = {"run": PRESETS, "generate": WORLD_PRESETS}
+        typer.echo(json.dumps({"values": values, **described, "presets": presets}, indent=1))
+        return
+    typer.echo(settings_file(settings))
+
+
+def settings_file(settings: Settings) -> str:
+    """Settings as a commented TOML file, the generator's as comments below."""
+    return "\n".join([*_run_lines(settings.model_dump()), *_generate_lines()])
+
+
+def _run_lines(values: dict[str, Any]) -> Iterator[str]:
+    yield "# Settings of a run. Give this file with --config, or single settings with --set section.key=value."
+    yield from _preset_lines(PRESETS)
+    section = ""
+    for key, allowed, default, text in describe(Settings):
+        *sections, name = key.split(".")
+        if sections and sections[0] != section:
+            section = sections[0]
+            yield from ("", f"[{section}]")
+        value: Any = values
+        for part in key.split("."):
+            value = value[part]
+        yield f"# {text} ({allowed}; default {toml_value(default)})"
+        yield f"{name} = {toml_value(value)}"
+
+
+def _generate_lines() -> Iterator[str]:
+    yield from ("", "# Settings of `largegnn generate`, which takes a file of its own or --set key=value.")
+    yield from _preset_lines(WORLD_PRESETS)
+    for key, allowed, default, text in describe(WorldSettings):
+        yield f"#   {key} = {toml_value(default)}   # {text} ({allowed})"
+
+
+def _preset_lines(presets: dict[str, dict[str, Any]]) -> Iterator[str]:
+    for name, sets in presets.items():
+        yield f"# --preset {name}: {json.dumps(sets) if sets else 'the defaults'}"

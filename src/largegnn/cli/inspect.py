@@ -1,0 +1,111 @@
+"""`largegnn inspect`: what a pair of graphs looks like, before anything is trained."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from largegnn import api
+from largegnn.cli import options
+from largegnn.cli.tables import number, print_table, share
+from largegnn.planning.inspection import GraphFacts, Inspection
+
+__all__ = ["inspect_command"]
+
+
+def inspect_command(
+    source: options.SourceArgument,
+    target: options.TargetArgument = None,
+    seeds: options.SeedsOption = None,
+    valid_links: options.ValidLinksOption = None,
+    test_links: options.TestLinksOption = None,
+    valid_share: options.ValidShareOption = None,
+    form: options.FormatOption = None,
+    fold: options.FoldOption = None,
+    skip_unknown: options.SkipUnknownOption = False,
+    seeds_from: options.SeedsFromOption = None,
+    preset: options.PresetOption = None,
+    config: options.SettingsFileOption = None,
+    overrides: options.SetOption = None,
+    memory_gb: Annotated[
+        float | None, typer.Option("--memory-gb", min=0.1, help="memory to plan for; default: what is free here")
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Count and measure a pair of graphs, name the benchmark it is, and estimate what a run needs."""
+    flags = options.common_flags(
+        valid_share=valid_share, form=form, fold=fold, skip_unknown=skip_unknown, seeds_from=seeds_from
+    )
+    settings = options.run_settings(preset, config, overrides, flags)
+    pair = api.load(source, target, seeds, valid_links=valid_links, test_links=test_links, settings=settings.data)
+    inspection = api.inspect(pair, settings.protocol, None if memory_gb is None else memory_gb * 1024)
+    if as_json:
+        typer.echo(json.dumps({"layout": pair.summary.layout, **inspection.to_dict()}, indent=1))
+    else:
+        _print_inspection(inspection)
+
+
+def _print_inspection(inspection: Inspection) -> None:
+    source, target = inspection.source, inspection.target
+    print_table(
+        f"benchmark: {inspection.benchmark or 'none of the known ones'}",
+        ("graph", "source", "target"),
+        [(label, *(_fact(facts, key) for facts in (source, target))) for key, label in _GRAPH_ROWS.items()],
+    )
+    steps = list(dict.fromkeys([*source.degree_histogram, *target.degree_histogram]))
+    steps.sort(key=lambda step: int(step.split("-")[0]))
+    print_table(
+        "entities by degree",
+        ("degree", "source", "target"),
+        [(step, *(number(facts.degree_histogram.get(step, 0)) for facts in (source, target))) for step in steps],
+    )
+    seeds = inspection.seeds
+    print_table(
+        f"links (seeds from {seeds.seeds_from})",
+        ("", "value"),
+        [
+            ("train / valid / test", " / ".join(map(number, (seeds.train_links, seeds.valid_links, seeds.test_links)))),
+            ("seeds that are not one-to-one", number(seeds.many_to_one_links)),
+            ("source entities that are a seed", share(seeds.source_share)),
+            ("target entities that are a seed", share(seeds.target_share)),
+            ("entities within one hop of a seed", share(seeds.within_one_hop)),
+            ("entities within two hops of a seed", share(seeds.within_two_hops)),
+            ("merged nodes / edges", f"{number(inspection.merged_nodes)} / {number(inspection.merged_edges)}"),
+            ("merged components", number(inspection.merged_components)),
+        ],
+    )
+    size = inspection.size
+    print_table(
+        "estimate for a run (order of magnitude)",
+        ("", "value"),
+        [
+            ("sensible number of subgraphs", number(size.num_parts)),
+            ("entities per subgraph, at most", number(size.cap)),
+            ("limited by memory", "yes" if size.limited_by_memory else "no"),
+            ("memory of the graph, MB", number(round(size.graph_mb))),
+            ("memory while training, MB", number(round(size.training_mb))),
+            ("memory of all embeddings, MB", number(round(size.embeddings_mb))),
+        ],
+    )
+
+
+_GRAPH_ROWS = {
+    "entities": "entities",
+    "relations": "relations",
+    "triples": "triples",
+    "attribute_triples": "attribute triples",
+    "isolated_entities": "isolated entities",
+    "mean_degree": "mean degree",
+    "median_degree": "median degree",
+    "degree_99th_percentile": "99th percentile of degree",
+    "max_degree": "largest degree",
+    "components": "connected components",
+    "largest_component_share": "share of the largest component",
+}
+
+
+def _fact(facts: GraphFacts, key: str) -> str:
+    value = getattr(facts, key)
+    return share(value) if key.endswith("share") else number(value)

@@ -1,0 +1,1 @@
+"""Data sets: public ones by name, made-up ones by size."""

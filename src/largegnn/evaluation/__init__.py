@@ -1,0 +1,1 @@
+"""How good ranks and pairs are."""

@@ -1,0 +1,117 @@
+"""Short names for IRIs, as SSSOM asks for them: `ns1:Paris`, and a list of what each prefix stands for.
+
+In: names, and the IRIs `encode_names` made of them. Out: prefixes, and for each name a CURIE that expands to it.
+The idea: the most frequent namespaces (all up to the last `/` or `#`) get a prefix; a name takes the longest one it
+starts with, which keeps `.../resource/AC/DC` with `.../resource/`. Every scheme (`http://`, `urn:`) has one too, for
+the rest. Names that are no IRIs are packed into `urn:largegnn:...` and have the prefix `lg`.
+
+A CURIE is ASCII, and the SSSOM tools drop the lines where it is not. Other characters are percent-encoded as RFC 3987
+(3.1) says, so `http://fr.dbpedia.org/resource/Évry` becomes `ns1:%C3%89vry`: the same resource to a web server, not to
+an RDF store. `rewritten` says for which names that happened. Cost: a few passes over the names; those to be rewritten
+one by one, some microseconds each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import polars as pl
+
+from largegnn.data.iri import PACKED, pack_names
+
+__all__ = ["BUILT_IN", "CONTROL", "Curies", "choose_prefixes", "shorten"]
+
+# SSSOM's own prefixes, which no file may give another meaning, and no namespace another prefix.
+BUILT_IN = {
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "semapv": "https://w3id.org/semapv/vocab/",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
+    "sssom": "https://w3id.org/sssom/",
+}
+# Control characters and what some readers take for the end of a line.
+CONTROL = r"[\x00-\x1f\x7f-\x9f\x{2028}\x{2029}]"
+_MOST_NAMESPACES, _MOST_SCHEMES = 30, 15
+_NAMESPACE = r"^([A-Za-z][A-Za-z0-9+.-]*:[A-Za-z0-9._~!$&'()*+,;=:@/?#-]*[/#])[^/#]+[/#]*$"
+_SCHEME = r"^([A-Za-z][A-Za-z0-9+.-]*:(?://)?)"
+# What may follow the prefix of a CURIE untouched; the sign % only where two hexadecimal digits follow it.
+_SAFE = "!$&'()*+,;=:@/?"
+_UNTOUCHED = r"^(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*$"
+
+
+@dataclass(frozen=True)
+class Curies:
+    """CURIEs (n,) and which of them do not expand to the very name (n,)."""
+
+    curies: pl.Series
+    rewritten: pl.Series
+
+
+def choose_prefixes(columns: Iterable[pl.Series]) -> dict[str, str]:
+    """Prefixes for columns of IRIs, with what they stand for; the commonest namespace comes first."""
+    iris = pl.concat(columns)
+    namespaces = _commonest(iris.str.extract(_NAMESPACE), _MOST_NAMESPACES, least=2)
+    covered = _starting_with(iris, namespaces)
+    schemes = _commonest(iris.filter(~covered).str.extract(_SCHEME), _MOST_SCHEMES, least=1)
+    built_in = {iri: prefix for prefix, iri in BUILT_IN.items()}
+    prefixes = dict(BUILT_IN)
+    numbered = [space for space in namespaces + schemes if space not in built_in and space != PACKED]
+    return prefixes | {"lg": PACKED} | {f"ns{number}": space for number, space in enumerate(numbered, start=1)}
+
+
+def shorten(names: pl.Series, iris: pl.Series, prefixes: dict[str, str]) -> Curies:
+    """Each name, whose IRI is given too, as a CURIE with the longest of the prefixes it starts with."""
+    # Packed too: what has no prefix (a scheme too rare), a rest that would be taken for a host, or control characters.
+    prefix, local = _split(iris, prefixes)
+    unfit = prefix.is_null() | local.str.starts_with("//") | iris.str.contains(CONTROL)
+    unfit &= ~iris.str.starts_with(PACKED)
+    if bool(unfit.any()):
+        iris = pack_names(iris, unfit)
+        prefix, local = _split(iris, prefixes)
+    touched = ~local.str.contains(_UNTOUCHED)
+    if bool(touched.any()):
+        quoted = [_quoted(text) if odd else None for text, odd in zip(local, touched, strict=True)]
+        local = pl.select(pl.coalesce(pl.Series(quoted, dtype=pl.String), local)).to_series()
+    return Curies(curies=prefix + ":" + local, rewritten=touched | (iris != names))
+
+
+def _split(iris: pl.Series, prefixes: dict[str, str]) -> tuple[pl.Series, pl.Series]:
+    """Prefix and rest of each IRI; null where no prefix fits."""
+    # The longest first, so that the first that fits is the longest that fits.
+    spaces = sorted(prefixes.items(), key=lambda item: -len(item[1]))
+    frame = pl.DataFrame({"iri": iris})
+    iri = pl.col("iri")
+    prefix = pl.coalesce(pl.when(iri.str.starts_with(space)).then(pl.lit(name)) for name, space in spaces)
+    frame = frame.with_columns(prefix.alias("prefix"))
+    length = pl.col("prefix").replace_strict(
+        {name: len(space.encode("utf-8")) for name, space in spaces}, return_dtype=pl.Int64
+    )
+    # Namespaces are ASCII, so bytes and characters are one.
+    local = frame.select(local=iri.str.slice(length))["local"]
+    return frame["prefix"], local
+
+
+def _commonest(values: pl.Series, most: int, least: int) -> list[str]:
+    """The most frequent of these strings, ties in alphabetical order."""
+    counts = pl.DataFrame({"value": values.drop_nulls()}).group_by("value").len().filter(pl.col("len") >= least)
+    return counts.sort(["len", "value"], descending=[True, False]).head(most)["value"].to_list()
+
+
+def _starting_with(iris: pl.Series, spaces: list[str]) -> pl.Series:
+    found = pl.Series([False]).new_from_index(0, len(iris)) if len(iris) else pl.Series([], dtype=pl.Boolean)
+    for space in [*spaces, *BUILT_IN.values(), PACKED]:
+        found |= iris.str.starts_with(space)
+    return found
+
+
+def _quoted(local: str) -> str:
+    """The rest of an IRI in ASCII; percent signs that already encode a byte stay as they are."""
+    pieces = local.split("%")
+    encoded = [quote(pieces[0], safe=_SAFE)]
+    for piece in pieces[1:]:
+        is_escape = len(piece) >= 2 and all(digit in "0123456789abcdefABCDEF" for digit in piece[:2])
+        encoded.append(("%" if is_escape else "%25") + quote(piece, safe=_SAFE))
+    return "".join(encoded)

@@ -1,0 +1,113 @@
+"""The vectors of all entities as one array in a file others can read, and beside it what each row stands for.
+
+In: embeddings and names. Out: a safetensors or .npy file of all n rows, and `entities.tsv` in the same folder: id,
+side, name, covered; line i (after the header) is row i. An entity that no subgraph covered has no vector: its row is
+zeros, `covered` says false, and the number of such rows is logged. The safetensors file holds `vectors` (n, d) and
+`covered` (n,). Names are written as in any TSV of ours (`largegnn.export.tabular`).
+Cost: the vectors are written from where they lie, some megabytes at a time, so a mapped file never is in memory whole.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from largegnn.artifacts import EntityEmbeddings, TaskNames
+from largegnn.errors import ArtifactError, InputError
+from largegnn.export.files import ByteSink, write_files
+from largegnn.export.table import name_column
+from largegnn.export.tabular import plain_names, write_tsv_rows
+
+__all__ = ["EMBEDDING_FORMS", "ENTITY_LIST", "export_embeddings"]
+
+ENTITY_LIST = "entities.tsv"
+_CHUNK_BYTES = 1 << 24
+_log = logging.getLogger(__name__)
+
+
+def export_embeddings(
+    embeddings: EntityEmbeddings, names: TaskNames, num_source_entities: int, path: Path, form: str
+) -> int:
+    """Write the vectors to `path` in one of `EMBEDDING_FORMS` and the entity list beside it; returns the rows."""
+    if form not in EMBEDDING_FORMS:
+        raise InputError(
+            f"no form of embeddings is called {form!r}", expected=f"one of {', '.join(EMBEDDING_FORMS)}", found=form
+        )
+    num_entities = len(embeddings.vectors)
+    if len(names.entities) != num_entities or not 0 <= num_source_entities <= num_entities:
+        raise ArtifactError(
+            f"{num_entities} vectors do not belong to {len(names.entities)} names, {num_source_entities} of the source"
+        )
+    if path.name == ENTITY_LIST:
+        raise InputError("the vectors would overwrite their entity list", found=path.name, fix="name another file")
+    num_uncovered = num_entities - int(embeddings.covered.sum())
+    if num_uncovered:
+        counts = f"{num_uncovered:,} of {num_entities:,}"
+        _log.warning("%s entities have no vector: their rows are zeros, and marked in %s", counts, ENTITY_LIST)
+    entities = _entity_list(embeddings, names, num_source_entities)
+    write_files(
+        {
+            path.parent / ENTITY_LIST: lambda sink: write_tsv_rows(entities, sink),
+            path: lambda sink: EMBEDDING_FORMS[form](embeddings, num_source_entities, sink),
+        }
+    )
+    return num_entities
+
+
+def _entity_list(embeddings: EntityEmbeddings, names: TaskNames, num_source_entities: int) -> pl.DataFrame:
+    ids = pl.int_range(len(embeddings.vectors), eager=True)
+    return pl.DataFrame({"id": ids}).select(
+        pl.col("id"),
+        pl.when(pl.col("id") < num_source_entities).then(pl.lit("source")).otherwise(pl.lit("target")).alias("side"),
+        plain_names(name_column(names.entities)).alias("name"),
+        pl.Series("covered", embeddings.covered, dtype=pl.Boolean),
+    )
+
+
+def _write_npy(embeddings: EntityEmbeddings, num_source_entities: int, sink: ByteSink) -> None:
+    header: dict[str, Any] = {"descr": "<f4", "fortran_order": False, "shape": embeddings.vectors.shape}
+    np.lib.format.write_array_header_1_0(sink, header)
+    for chunk in _chunks(embeddings):
+        sink.write(chunk.data)
+
+
+def _write_safetensors(embeddings: EntityEmbeddings, num_source_entities: int, sink: ByteSink) -> None:
+    """The format is a length, a JSON header and the bytes; the library would want all of them in memory."""
+    shape = embeddings.vectors.shape
+    num_bytes = 4 * shape[0] * shape[1]
+    header = {
+        "__metadata__": {"entities": ENTITY_LIST, "num_source_entities": str(num_source_entities)},
+        "vectors": {"dtype": "F32", "shape": list(shape), "data_offsets": [0, num_bytes]},
+        "covered": {"dtype": "BOOL", "shape": [shape[0]], "data_offsets": [num_bytes, num_bytes + shape[0]]},
+    }
+    text = json.dumps(header).encode("utf-8")
+    text += b" " * (-len(text) % 8)
+    sink.write(len(text).to_bytes(8, "little") + text)
+    for chunk in _chunks(embeddings):
+        sink.write(chunk.data)
+    sink.write(embeddings.covered.astype(np.uint8).data)
+
+
+def _chunks(embeddings: EntityEmbeddings) -> Iterator[npt.NDArray[np.float32]]:
+    """The rows some megabytes at a time, little-endian, those without a vector as zeros."""
+    vectors, covered = embeddings.vectors, embeddings.covered
+    if not vectors.size:
+        return
+    step = max(1, _CHUNK_BYTES // (4 * vectors.shape[1]))
+    for first in range(0, len(vectors), step):
+        chunk = vectors[first : first + step].astype("<f4")
+        chunk[~covered[first : first + step]] = 0
+        yield chunk
+
+
+EMBEDDING_FORMS: dict[str, Callable[[EntityEmbeddings, int, ByteSink], None]] = {
+    "embeddings-safetensors": _write_safetensors,
+    "embeddings-npy": _write_npy,
+}

@@ -1,0 +1,98 @@
+"""SSSOM, the Simple Standard for Sharing Ontological Mappings: a TSV file with a header in YAML.
+
+In: a table. Out: a file that the `sssom` package parses and validates, one row for each accepted pair:
+`skos:exactMatch`, with the calibrated confidence, and the cosine as similarity score (a negative one as 0: SSSOM knows
+no less). The justification is semapv's generic one for a similarity above a threshold. The licence is said to be
+unspecified, since it is for the owner of the graphs to give one.
+
+`subject_id` and `object_id` are CURIEs (`largegnn.export.curies`). Where one does not expand to the very name
+in the user's files, `subject_label` or `object_label` holds that name. Names that are no IRIs or have control
+characters in them are packed in the id, from which `largegnn.data.iri.decode_names` unpacks them; the latter have no
+label.
+"""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import polars as pl
+
+from largegnn.data.iri import encode_names
+from largegnn.export.curies import CONTROL, choose_prefixes, shorten
+from largegnn.export.files import ByteSink, write_files
+from largegnn.export.info import TOOL, ExportInfo
+from largegnn.export.table import accepted_rows
+
+__all__ = ["write_sssom"]
+
+_ROWS = 250_000
+_SIDES = {"source": "subject", "target": "object"}
+_PREDICATE = "skos:exactMatch"
+_JUSTIFICATION = "semapv:SemanticSimilarityThresholdMatching"
+_NO_LICENCE = "https://w3id.org/sssom/license/unspecified"
+_SCHEMA_VERSION = "1.1"  # the first that takes the similarity measure in the header
+
+
+def write_sssom(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
+    """Write an SSSOM TSV file of the accepted pairs."""
+    accepted = accepted_rows(table)
+    accepted = accepted.with_columns(
+        encode_names(accepted[side], keep_blank=False).alias(f"{side}_iri") for side in _SIDES
+    )
+    prefixes = choose_prefixes(accepted[f"{side}_iri"] for side in _SIDES)
+
+    def write(sink: ByteSink) -> None:
+        sink.write(_header(info, prefixes).encode("utf-8"))
+        columns = _rows(accepted.clear(), prefixes).columns
+        sink.write(("\t".join(columns) + "\n").encode("utf-8"))
+        for part in accepted.iter_slices(_ROWS):
+            rows = _rows(part, prefixes)
+            text = rows.write_csv(separator="\t", include_header=False, quote_style="necessary")
+            sink.write(text.encode("utf-8"))
+
+    write_files({path: write})
+    return len(accepted)
+
+
+def _rows(part: pl.DataFrame, prefixes: dict[str, str]) -> pl.DataFrame:
+    columns: dict[str, pl.Series | pl.Expr] = {}
+    for side, role in _SIDES.items():
+        short = shorten(part[side], part[f"{side}_iri"], prefixes)
+        labelled = short.rewritten & ~part[side].str.contains(CONTROL)
+        columns[f"{role}_id"] = short.curies
+        columns[f"{role}_label"] = pl.when(labelled).then(part[side])
+    return part.select(
+        columns["subject_id"].alias("subject_id"),
+        columns["subject_label"].alias("subject_label"),
+        pl.lit(_PREDICATE).alias("predicate_id"),
+        columns["object_id"].alias("object_id"),
+        columns["object_label"].alias("object_label"),
+        pl.lit(_JUSTIFICATION).alias("mapping_justification"),
+        pl.col("confidence").fill_nan(None).clip(0, 1),
+        pl.col("cosine").fill_nan(None).clip(0, 1).alias("similarity_score"),
+    )
+
+
+def _header(info: ExportInfo, prefixes: dict[str, str]) -> str:
+    origin = "\0".join([info.tool_version, info.title, info.description, info.created.isoformat()])
+    facts = {
+        "sssom_version": _SCHEMA_VERSION,
+        "mapping_set_id": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, origin)}",
+        "mapping_set_title": info.title,
+        "mapping_set_description": info.description,
+        "license": _NO_LICENCE,
+        "mapping_tool": TOOL,
+        "mapping_tool_version": info.tool_version,
+        "mapping_date": info.created.isoformat(),
+        "similarity_measure": "cosine similarity of entity embeddings",
+    }
+    lines = [f"#{key}: {_yaml_text(value)}" for key, value in facts.items()]
+    lines += ["#curie_map:", *(f"#  {prefix}: {_yaml_text(iri)}" for prefix, iri in prefixes.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _yaml_text(text: str) -> str:
+    """A string between double quotes, on one line whatever is in it."""
+    escaped = [f"\\{char}" if char in '"\\' else char if char.isprintable() else f"\\U{ord(char):08x}" for char in text]
+    return f'"{"".join(escaped)}"'

@@ -1,0 +1,1 @@
+"""The machine under the program: devices, memory, locks, compiled loops."""

@@ -1,0 +1,1 @@
+"""The paper's systems, their records and tables."""

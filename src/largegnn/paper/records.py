@@ -1,0 +1,201 @@
+"""Measured results as they are stored: one JSON file for a data set, one record for a system and a random seed.
+
+In: `docs/results/<dataset>.json`, a list of records. Out: checked values, and their mean and spread over random seeds.
+A record is one finished run, wherever it was made:
+
+    {"dataset": "EN_FR_15K_V1", "system": "LargeGNN", "random_seed": 0, "machine": "NVIDIA H200, 16 CPU cores",
+     "settings": {"parts": 5, "cap": 7500, "dim": 128},
+     "ideal": {"cosine": {"hits@1": 0.6, "hits@5": 0.8, "hits@10": 0.9, "mrr": 0.7}, "csls": null},
+     "real": {"mutual_5nn": {"precision": 0.2, "recall": 0.6, "f1": 0.3, "pairs": 31500}},
+     "partition": {"train_kept": 1.0, "test_kept": 0.95, "mean_size": 7500.0, "seconds": 0.2, "peak_memory_mb": 300.0},
+     "training": {"seconds": 40.0, "peak_memory_mb": 900.0, "peak_gpu_mb": null}}
+
+`ideal` is source to target; a decoding that was not measured is null, and further ones may stand beside the two. `real`
+is null where no pairs were put out. `settings` are the few that tell runs apart; those of one system on one data set
+must agree, or their mean would be that of different things. Every value of `partition` and `training` may be null.
+`partition.seconds` are those of merge, partition and landmarks (the paper's "Time"), `training.seconds` those of the
+stage `train`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from largegnn.errors import InputError, StorageError
+from largegnn.machine.locks import hold
+from largegnn.settings.sections import Section
+
+__all__ = [
+    "Cost",
+    "Pairs",
+    "PartitionFigures",
+    "ResultRecord",
+    "Summary",
+    "add_record",
+    "read_records",
+    "read_results",
+    "summarise_records",
+]
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Measure = Literal["hits@1", "hits@5", "hits@10", "mrr"]
+_MEASURES: tuple[Measure, ...] = ("hits@1", "hits@5", "hits@10", "mrr")
+_NO_RECORDS = ("subgraphs.json",)
+
+
+class Pairs(Section):
+    """Pairs put out by one decision, judged by the test links; precision is null where there are none."""
+
+    precision: Share | None
+    recall: Share | None
+    f1: Share | None
+    pairs: int = Field(ge=0)
+
+
+class PartitionFigures(Section):
+    """What a division keeps, and what it cost."""
+
+    train_kept: Share | None
+    test_kept: Share | None
+    mean_size: Amount | None
+    seconds: Amount | None
+    peak_memory_mb: Amount | None
+
+
+class Cost(Section):
+    """What training cost."""
+
+    seconds: Amount | None
+    peak_memory_mb: Amount | None
+    peak_gpu_mb: Amount | None
+
+
+class ResultRecord(Section):
+    """One finished run."""
+
+    dataset: str = Field(min_length=1)
+    system: str = Field(min_length=1)
+    random_seed: int = Field(ge=0)
+    machine: str = Field(min_length=1)
+    settings: dict[str, str | int | float | bool]
+    ideal: dict[str, dict[Measure, Share] | None]
+    real: dict[str, Pairs] | None
+    partition: PartitionFigures
+    training: Cost
+
+    @field_validator("ideal")
+    @classmethod
+    def _check_ideal(cls, ideal: dict[str, dict[Measure, float] | None]) -> dict[str, dict[Measure, float] | None]:
+        for decoding in ("cosine", "csls"):
+            if decoding not in ideal:
+                raise ValueError(f"the decoding {decoding} is missing; null if it was not measured")
+        for decoding, figures in ideal.items():
+            if figures is not None and "hits@1" not in figures:
+                raise ValueError(f"{decoding} needs hits@1, and of {', '.join(_MEASURES)} what was measured")
+        return ideal
+
+    @model_validator(mode="after")
+    def _check_any(self) -> Self:
+        if all(figures is None for figures in self.ideal.values()):
+            raise ValueError("no decoding was measured")
+        return self
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A figure over the runs that have it: mean, standard deviation (of these runs), how many they are."""
+
+    mean: float
+    deviation: float
+    runs: int
+
+
+def read_results(folder: Path) -> list[ResultRecord]:
+    """The records of all files of a folder; none where there is no folder."""
+    files = sorted(file for file in folder.glob("*.json") if file.name not in _NO_RECORDS)
+    return [record for file in files for record in read_records(file)]
+
+
+def read_records(file: Path) -> list[ResultRecord]:
+    """The records of one file; a wrong one is refused with file, place and reason."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise InputError("the stored results cannot be read", where=str(file), found=str(error)) from None
+    if not isinstance(content, list):
+        raise InputError("stored results are a list of records", where=str(file), found=type(content).__name__)
+    records = [_read_record(file, number, entry) for number, entry in enumerate(content, start=1)]
+    _check_together(file, records)
+    return records
+
+
+def add_record(folder: Path, record: ResultRecord) -> None:
+    """Put a record into the file of its data set, beside and renamed; what is there stays, whoever else adds to it."""
+    file = folder / f"{record.dataset}.json"
+    partial = file.with_name(f"{file.name}.partial")
+    try:
+        with hold(folder / ".lock", wait=True):
+            records = [*(read_records(file) if file.exists() else []), record]
+            _check_together(file, records)
+            lines = ",\n".join(json.dumps(entry.model_dump()) for entry in records)
+            partial.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+            partial.replace(file)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise StorageError(f"cannot write {file}: {error.strerror or error}") from error
+
+
+def summarise_records(
+    records: Iterable[ResultRecord], figure: Callable[[ResultRecord], float | None]
+) -> Summary | None:
+    """A figure over runs; None if no run has it."""
+    values = [value for record in records if (value := figure(record)) is not None]
+    return Summary(statistics.fmean(values), statistics.pstdev(values), len(values)) if values else None
+
+
+def _check_together(file: Path, records: Sequence[ResultRecord]) -> None:
+    """Refuse records of another data set, of one run twice, and of one system with several settings."""
+    seen: dict[tuple[str, int], int] = {}
+    settings: dict[str, tuple[int, dict[str, Any]]] = {}
+    for number, record in enumerate(records, start=1):
+        where = f"{file}, record {number} ({record.system}, random seed {record.random_seed})"
+        if record.dataset != file.stem:
+            raise InputError("a record is in the file of another data set", where=where, found=record.dataset)
+        first = seen.setdefault((record.system, record.random_seed), number)
+        if first != number:
+            raise InputError("a run is recorded twice", where=where, found=f"it is record {first} too")
+        before, known = settings.setdefault(record.system, (number, record.settings))
+        if known != record.settings:
+            raise InputError(
+                "two runs of one system were made with other settings, so they have no mean",
+                where=where,
+                expected=f"those of record {before}: {json.dumps(known)}",
+                found=json.dumps(record.settings),
+                fix="take the old records out",
+            )
+
+
+def _read_record(file: Path, number: int, entry: Any) -> ResultRecord:
+    try:
+        return ResultRecord.model_validate(entry)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the record"
+        name = entry.get("system", "no system") if isinstance(entry, dict) else type(entry).__name__
+        raise InputError(
+            "a stored result is not what a record has to be",
+            where=f"{file}, record {number} ({name})",
+            expected=f"{place}: {str(first['msg']).removeprefix('Value error, ')}",
+            found=repr(first["input"])[:200],
+            fix="the form of a record stands in src/largegnn/reporting/results.py",
+        ) from None

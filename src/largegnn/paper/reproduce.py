@@ -1,0 +1,253 @@
+"""The paper's tables run anew: one system on one data set with one random seed, until nothing is missing.
+
+In: the systems of `configs/paper`, a folder with data set folders. Out: a record of each run in the file of its data
+set. A run that has a record is never repeated; processes started beside each other share the runs out. A system that
+shares its tables over subgraphs goes through the pipeline in a run folder, so that a killed one goes on where it
+stopped; models of single blocks are trained in memory, and begin anew. Run folders are removed once the record is
+written, unless they are to be kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import platform
+import shutil
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from largegnn import api
+from largegnn.datasets.catalogue import DATASETS
+from largegnn.errors import InputError, StorageError
+from largegnn.machine.locks import hold
+from largegnn.machine.metering import Meter
+from largegnn.paper.records import ResultRecord, add_record, read_results
+from largegnn.paper.systems import PaperSystem
+from largegnn.result import report_of
+from largegnn.runs.pipeline import run_pipeline
+from largegnn.settings.sections import WORLD_PRESETS, Settings
+from largegnn.stages import derived_seed
+
+__all__ = ["Planned", "missing_data", "plan_runs", "remedy", "reproduce", "run_system", "short_settings"]
+
+_log = logging.getLogger(__name__)
+_PARTITION = ("merge", "partition", "landmarks")  # what the paper's "Time" counts
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run to be made."""
+
+    system: PaperSystem
+    random_seed: int
+
+
+def plan_runs(systems: Iterable[PaperSystem], records: Iterable[ResultRecord], num_seeds: int) -> list[Planned]:
+    """The runs that have no record yet, in the order of the systems, random seeds 0, 1, ..."""
+    finished = {(record.dataset, record.system, record.random_seed) for record in records}
+    return [
+        Planned(system, seed)
+        for system in systems
+        for seed in range(num_seeds)
+        if (system.dataset, system.name, seed) not in finished
+    ]
+
+
+def missing_data(systems: Iterable[PaperSystem], data: Path) -> dict[str, str]:
+    """The data sets that are not in a folder, each with what to do about it."""
+    names = dict.fromkeys(system.dataset for system in systems)
+    return {name: remedy(name, data) for name in names if not (data / name).is_dir()}
+
+
+def remedy(dataset: str, data: Path) -> str:
+    """How to get a data set into a folder."""
+    if dataset in WORLD_PRESETS:
+        return f"largegnn generate {data / dataset} --preset {dataset}"
+    if dataset in DATASETS:
+        return f"largegnn download {dataset} --out {data}"
+    if dataset.startswith("DBpedia1M_"):
+        return f"largegnn download dbpedia1m --out DIR, then move its folder to {data / dataset}"
+    return f"no public address is known; put its folder at {data / dataset}"
+
+
+def reproduce(
+    systems: Sequence[PaperSystem],
+    data: Path,
+    results: Path,
+    work: Path,
+    num_seeds: int,
+    device: str = "auto",
+    *,
+    keep_runs: bool = False,
+) -> list[ResultRecord]:
+    """Make every run that is missing and has data; returns all records there are then."""
+    absent = missing_data(systems, data)
+    records = read_results(results)
+    planned = plan_runs([system for system in systems if system.dataset not in absent], records, num_seeds)
+    for run in planned:
+        _refuse_other_settings(run.system, records)
+    # First what no other process is at; then what others were at, when they are done or have given up.
+    for wait in (False, True):
+        for number, run in enumerate(planned, start=1):
+            system, seed = run.system, run.random_seed
+            folder = work / system.dataset / _folder_name(system.name) / f"seed-{seed}"
+            with _claimed(folder, wait) as is_ours:
+                if not is_ours or run not in plan_runs([system], read_results(results), num_seeds):
+                    continue
+                _log.info(
+                    "run %d of %d: %s on %s, random seed %d", number, len(planned), system.name, system.dataset, seed
+                )
+                add_record(results, run_system(system, data / system.dataset, folder, seed, device))
+                if not keep_runs and (folder / "manifest.json").exists():
+                    shutil.rmtree(folder)
+    return read_results(results)
+
+
+@contextlib.contextmanager
+def _claimed(folder: Path, wait: bool) -> Iterator[bool]:
+    """Whether this process may make the run of a folder; no other can until the end."""
+    file = folder.with_suffix(".lock")
+    with contextlib.ExitStack() as stack:
+        try:
+            held = stack.enter_context(hold(file, wait=wait))
+        except OSError as error:
+            raise StorageError(f"cannot write {file}: {error.strerror or error}") from error
+        yield held
+
+
+def run_system(system: PaperSystem, data: Path, folder: Path, random_seed: int, device: str = "auto") -> ResultRecord:
+    """One run of a system on a data set folder; `folder` is where it goes on if it was killed before."""
+    settings = system.settings.model_copy(update={"seed": random_seed, "device": device})
+    figures = _run_blocks(data, settings) if system.training == "blocks" else _run_shared(data, settings, folder)
+    return ResultRecord.model_validate(
+        {
+            "dataset": system.dataset,
+            "system": system.name,
+            "random_seed": random_seed,
+            "machine": _machine(settings.device),
+            "settings": short_settings(system),
+            **figures,
+        }
+    )
+
+
+def short_settings(system: PaperSystem) -> dict[str, str | int | float | bool]:
+    """The settings that tell runs apart, for a record."""
+    settings = system.settings
+    division, landmarks, train = settings.division, settings.landmarks, settings.train
+    short: dict[str, str | int | float | bool] = {
+        "training": system.training,
+        "seeds_from": settings.protocol.seeds_from,
+        "partitioner": division.partitioner,
+        "parts": division.parts,
+    }
+    if landmarks.enabled:
+        short["cap"] = landmarks.cap
+    names = ("dim", "epochs", "batch_size", "negatives", "cross_weight", "reconstruction_weight", "refresh_every")
+    short |= {name: getattr(train, name) for name in names}
+    return short if system.training == "blocks" else short | {"integrate": settings.integrate.method}
+
+
+def _refuse_other_settings(system: PaperSystem, records: Sequence[ResultRecord]) -> None:
+    """Refuse, before any work, a run whose record could not stand beside those that are there."""
+    own = [record for record in records if (record.dataset, record.system) == (system.dataset, system.name)]
+    if own and own[0].settings != short_settings(system):
+        raise InputError(
+            f"the stored runs of {system.name} on {system.dataset} were made with other settings",
+            expected=str(short_settings(system)),
+            found=str(own[0].settings),
+            fix="take the old records out, or name another folder with --results",
+        )
+
+
+def _run_shared(data: Path, settings: Settings, folder: Path) -> dict[str, Any]:
+    """Through the pipeline: what a record says of a run folder that is up to date."""
+    report = report_of(run_pipeline(folder, api.data_input(data), settings))
+    if report["ideal"] is None:
+        raise InputError("the data set has no test links to measure by", where=str(data))
+    stages, quality = report["stages"], report["partition"]
+    return {
+        "ideal": {name: report["ideal"][name]["source_to_target"] for name in ("cosine", "csls")},
+        "real": report["real"],
+        "partition": _partition_figures(
+            quality["train_kept"],
+            quality["test_kept"],
+            quality["sizes"],
+            {name: stages[name]["seconds"] for name in _PARTITION},
+            max(stages[name]["peak_memory_mb"] for name in (*_PARTITION, "subgraphs")),
+        ),
+        "training": stages["train"],
+    }
+
+
+def _run_blocks(data: Path, settings: Settings) -> dict[str, Any]:
+    """One model for each block, candidates of the same block only; by cosine, and no pairs are put out."""
+    from largegnn.embedding.options import TrainOptions
+    from largegnn.evaluation.metrics import summarise
+    from largegnn.paper.block_metrics import rank_in_blocks
+    from largegnn.paper.blocks import train_blocks
+    from largegnn.training import choose_device
+
+    task = api.load(data, settings=settings.data).task
+    if not len(task.test_links):
+        raise InputError("the data set has no test links to measure by", where=str(data))
+    division = api.divide(task, settings)
+    device = choose_device(settings.device)
+    options = TrainOptions(**settings.train.model_dump())
+    meter = Meter()
+    blocks = train_blocks(division.subgraphs, task.num_relations, options, device, derived_seed(settings.seed, "train"))
+    ranks = rank_in_blocks(blocks, task.test_links, device=device)
+    usage = meter.read()
+    gpu_mb = None if usage.peak_gpu_mb is None else round(usage.peak_gpu_mb, 1)
+    quality = division.quality
+    return {
+        "ideal": {"cosine": summarise(ranks)["source_to_target"], "csls": None},
+        "real": None,
+        "partition": _partition_figures(
+            quality.train_kept, quality.test_kept, quality.sizes, division.seconds, division.peak_memory_mb
+        ),
+        # The blocks are trained as they are ranked; ranking is a small part.
+        "training": {
+            "seconds": round(usage.seconds, 3),
+            "peak_memory_mb": round(usage.peak_memory_mb, 1),
+            "peak_gpu_mb": gpu_mb,
+        },
+    }
+
+
+def _partition_figures(
+    train_kept: float | None,
+    test_kept: float | None,
+    sizes: Sequence[int],
+    seconds: dict[str, float],
+    peak_memory_mb: float,
+) -> dict[str, Any]:
+    return {
+        "train_kept": train_kept,
+        "test_kept": test_kept,
+        "mean_size": round(statistics.fmean(sizes), 1),
+        "seconds": round(sum(seconds[name] for name in _PARTITION), 3),
+        "peak_memory_mb": round(peak_memory_mb, 1),
+    }
+
+
+def _folder_name(system: str) -> str:
+    plain = system.lower().replace("w/o", "without")
+    return "-".join("".join(letter if letter.isalnum() else " " for letter in plain).split())
+
+
+def _machine(device: str) -> str:
+    """What a run was made on, in words."""
+    import torch
+
+    from largegnn.training import choose_device
+
+    cores = f"{os.cpu_count()} CPU cores"
+    chosen = choose_device(device)
+    if chosen.type == "cuda":
+        return f"{torch.cuda.get_device_name(chosen)}, {cores}"
+    return f"{cores} ({platform.machine()})"

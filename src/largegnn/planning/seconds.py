@@ -1,0 +1,91 @@
+"""How long a run will take on this machine, to the order of magnitude.
+
+In: a task, settings, the plan of its division. Out: seconds of the stages that take long. The work of a stage is
+counted in floating-point operations, the machine's speed is measured in a moment with a matrix product, and the share
+of it that a stage reaches is what makes the estimate come out at what was seen: EN_FR_15K_V1 on two CPU cores (training
+49 s, search 2.4 s, evaluation 11 s), DEBIAN_FILES_1M on an H200 (23 ms a step, search 30 s, matching 27 s, evaluation
+133 s) and its approximate search on two cores (237 s for a million queries of 96 numbers).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import torch
+
+from largegnn.artifacts import AlignmentTask
+from largegnn.evaluating import MOST_PRODUCTS
+from largegnn.matching import is_exact
+from largegnn.matching.dense import fits_dense
+from largegnn.planning.sizes import DivisionPlan
+from largegnn.settings.sections import Settings
+from largegnn.training import choose_device
+
+__all__ = ["estimate_seconds"]
+
+_SIDE = 1024  # of the matrix that is multiplied to see how fast the machine is
+_SHARE = {"cpu": 0.25, "cuda": 0.05}
+_LEAST_STEP = {"cpu": 0.02, "cuda": 0.02}  # seconds; below this a step is bound by other things than arithmetic
+_OUTPUT_PER_DIM = 6  # two blocks of input, first and second layer
+_SEARCH_SHARE = {"cpu": 0.9, "cuda": 1.5}  # half precision on a GPU is faster than what was measured
+_DIVIDE_PER_TRIPLE = 8e-6
+_LOAD_PER_TRIPLE = 3e-6
+_APPROXIMATE_PER_NUMBER = 2.2e-6  # of a query, against 1.5 million; lists are read in the square root of the corpus
+_MATCH_PER_EDGE = 1.2e-6
+_TRANSPORT_PER_CELL = {"cpu": 4e-8, "cuda": 4e-10}
+_EVALUATE_PER_LINK = 1.3e-4  # what is done for the candidates of a test link, on a processor in any case
+
+
+def estimate_seconds(task: AlignmentTask, settings: Settings, plan: DivisionPlan) -> dict[str, float]:
+    """Seconds of the stages, rounds included."""
+    device = choose_device(settings.device)
+    measured = _speed(device)
+    speed = measured * _SHARE[device.type]
+    train, num_seeds = settings.train, len(task.seeds(settings.protocol.seeds_from))
+    share = plan.cap / max(task.num_entities, 1)
+    nodes = min(plan.cap, task.num_entities)
+    triples = len(task.triples) * min(share, 1.0)
+    negatives = min(train.negatives or nodes, nodes)
+    # Forward and backward: products of the loss, messages along triples, proxies and gates of the outputs.
+    output = _OUTPUT_PER_DIM * train.dim
+    loss = 3 * 2 * 2 * train.batch_size * (negatives + 2 * train.batch_size) * output
+    encoder = 3 * (2 * triples * 16 * train.dim + (negatives + 2 * train.batch_size) * output * (output + 128))
+    step = max((loss + encoder) / speed, _LEAST_STEP[device.type])
+    steps = max(
+        plan.num_parts, num_seeds * max(plan.cap * plan.num_parts / max(task.num_entities, 1), 1) / train.batch_size
+    )
+    epochs = train.epochs + settings.rounds.number * settings.rounds.epochs
+    sides = task.num_source_entities - num_seeds, task.num_target_entities - num_seeds
+    num_links = len(task.test_links)
+    search = _search_seconds(*sides, output, device, measured)
+    return {
+        "load": _LOAD_PER_TRIPLE * len(task.triples),
+        "divide": _DIVIDE_PER_TRIPLE * len(task.triples),
+        "train": step * steps * epochs,
+        "search": (1 + settings.rounds.number) * search,
+        "match": (1 + settings.rounds.number) * _MATCH_PER_EDGE * settings.search.k * sum(sides),
+        "evaluate": _search_seconds(num_links, num_links, output, device, measured)
+        + min(4.0 * num_links**2 * output, 2 * MOST_PRODUCTS[device.type]) / (measured * _SEARCH_SHARE[device.type])
+        + (_TRANSPORT_PER_CELL[device.type] * num_links**2 if fits_dense((num_links, num_links), device) else 0.0)
+        + _EVALUATE_PER_LINK * num_links,
+    }
+
+
+def _search_seconds(num_sources: int, num_targets: int, dim: int, device: torch.device, speed: float) -> float:
+    """Of a search in both directions, exact or approximate, whichever `auto` would choose."""
+    if is_exact(num_sources, num_targets, dim, device):
+        return 4.0 * num_sources * num_targets * dim / (speed * _SEARCH_SHARE[device.type])
+    queries = (num_sources * math.sqrt(num_targets), num_targets * math.sqrt(num_sources))
+    return _APPROXIMATE_PER_NUMBER * dim * sum(queries) / math.sqrt(1.5e6)
+
+
+def _speed(device: torch.device) -> float:
+    """Floating-point operations a second in a matrix product."""
+    matrix = torch.ones(_SIDE, _SIDE, device=str(device))
+    best = float("inf")
+    for _ in range(4):
+        started = time.perf_counter()
+        float((matrix @ matrix)[0, 0])  # reading a value waits for a GPU
+        best = min(best, time.perf_counter() - started)
+    return 2 * _SIDE**3 / best

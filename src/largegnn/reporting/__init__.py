@@ -1,1 +1,0 @@
-"""What people and programs are shown about a task and a run."""

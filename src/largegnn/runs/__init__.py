@@ -1,0 +1,1 @@
+"""Run folders: what is in them, and how they are brought up to date."""

@@ -1,0 +1,254 @@
+"""A run folder brought up to date, stage by stage: reuse what is there and right, compute what is not.
+
+A stage's fingerprint covers its name and version, the settings it reads, and the fingerprints of the stages it needs;
+that of `load` covers the bytes of the input files. What the folder holds is reused if fingerprint and checksum agree,
+and that is always logged. A folder that holds something else is refused, not overwritten: `force` replaces it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import logging
+import platform
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from largegnn.artifacts import AlignmentTask
+from largegnn.data.inputs import DataInput, find_files
+from largegnn.errors import InputError
+from largegnn.machine.metering import Meter
+from largegnn.runs.store import RunStore, file_checksum, fingerprint
+from largegnn.settings.resolving import resolve, to_toml
+from largegnn.settings.sections import PRESETS, Settings
+from largegnn.stages import STAGE_NAMES, STAGES, Run, Stage, StageOutcome
+from largegnn.version import __version__
+
+__all__ = ["flat_settings", "resume_input", "run_in_memory", "run_pipeline", "stage_fingerprints"]
+
+_log = logging.getLogger(__name__)
+
+
+def run_pipeline(
+    folder: Path,
+    given: DataInput | None,
+    settings: Settings,
+    *,
+    force: str | None = None,
+    first: str | None = None,
+    last: str | None = None,
+) -> Run:
+    """Bring a run folder up to the stage `last`, computing only what is missing, changed by `force`, or damaged."""
+    start, end, forced = (_position(name, default) for name, default in ((first, 0), (last, -1), (force, len(STAGES))))
+    if start > end:
+        raise InputError(f"--from {first} comes after --to {last}", expected=f"the order {', '.join(STAGE_NAMES)}")
+    if not (folder / "manifest.json").exists() and folder.exists() and _is_foreign(folder):
+        raise InputError(
+            "the output folder holds something that is not a run",
+            where=str(folder),
+            expected="a new or empty folder, or a run folder",
+            fix="name another folder",
+        )
+    store = RunStore(folder)
+    run = Run(settings, given, store)
+    with store.lock():
+        inputs = _input_checksums(run, store)
+        prints = stage_fingerprints(settings, inputs)
+        _refuse_other_run(run, store, prints, inputs, first_replaced=forced)
+        _refuse_gap(store, STAGE_NAMES[:start], kept=STAGE_NAMES[:forced])
+        store.forget([stage.name for stage in STAGES[forced:]])
+        for stage in STAGES[forced:]:
+            _remove_work(store, stage.name)
+        store.update_manifest(
+            made_by=__version__,
+            input=_input_entry(given) if given is not None else store.manifest.get("input"),
+            input_files=inputs,
+            settings=settings.model_dump(),
+            machine={"python": platform.python_version(), "numpy": np.__version__, "system": platform.platform()},
+        )
+        store.write_text("config.toml", to_toml(settings))
+        for number, stage in enumerate(STAGES[: end + 1], start=1):
+            if store.is_intact(stage.name):
+                _log.info("%s: reused from %s", stage.name, folder)
+            else:
+                _compute(run, store, stage, number, prints[stage.name])
+    return run
+
+
+def resume_input(folder: Path) -> tuple[DataInput | None, Settings]:
+    """The input and settings an interrupted run was started with."""
+    manifest = RunStore(folder).manifest
+    if not manifest:
+        raise InputError("there is no run to resume", where=str(folder), expected="a folder with a manifest.json")
+    entry = manifest.get("input")
+    given = DataInput(**{key: Path(value) for key, value in entry.items()}) if entry else None
+    return given, resolve(Settings, PRESETS, values=manifest["settings"])
+
+
+def run_in_memory(task: AlignmentTask, settings: Settings, last: str) -> Run:
+    """Run the stages after `load` up to `last` on a task at hand, without a run folder."""
+    run = Run(settings)
+    run.keep({"task": task})
+    for stage in STAGES[1 : _position(last, -1) + 1]:
+        _perform(run, stage)
+    return run
+
+
+def _perform(run: Run, stage: Stage) -> dict[str, Any]:
+    """Run one stage, hold what it makes, and note what it cost."""
+    meter = Meter()
+    artifacts, facts = stage.run(run)
+    usage = meter.read()
+    gpu_mb = None if usage.peak_gpu_mb is None else round(usage.peak_gpu_mb, 1)
+    run.keep(
+        artifacts, stage.name, StageOutcome(round(usage.seconds, 3), round(usage.peak_memory_mb, 1), facts, gpu_mb)
+    )
+    return artifacts
+
+
+def _compute(run: Run, store: RunStore, stage: Stage, number: int, stage_print: str) -> None:
+    """Run one stage and save it; what depended on its old state is forgotten first."""
+    store.forget([later.name for later in STAGES[number - 1 :]])
+    _log.info("%s: started", stage.name)
+    # Named after the fingerprint: what another stage or other settings left is never taken up.
+    run.work_folder = store.folder / f"work-{stage.name}-{stage_print[:12]}"
+    _remove_work(store, stage.name, keep=run.work_folder)
+    artifacts = _perform(run, stage)
+    outcome = run.outcome(stage.name)
+    record = {
+        **dataclasses.asdict(outcome),
+        "fingerprint": stage_print,
+        "settings": stage.settings_read(run.settings),
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+    store.save_stage(stage.name, number, artifacts, record)
+    _remove_work(store, stage.name)
+    _log.info("%s: done in %.2f s, peak memory %.0f MB", stage.name, outcome.seconds, outcome.peak_memory_mb)
+
+
+def _remove_work(store: RunStore, stage: str, keep: Path | None = None) -> None:
+    """Remove the work folders of a stage, but for the one to go on with."""
+    for folder in store.folder.glob(f"work-{stage}-*"):
+        if folder != keep:
+            shutil.rmtree(folder)
+
+
+def _position(name: str | None, default: int) -> int:
+    if name is None:
+        return default if default >= 0 else len(STAGES) + default
+    if name not in STAGE_NAMES:
+        raise InputError(f"no stage is called {name!r}", expected=f"one of {', '.join(STAGE_NAMES)}")
+    return STAGE_NAMES.index(name)
+
+
+def _is_foreign(folder: Path) -> bool:
+    if not folder.is_dir():
+        raise InputError("the output folder is a file", where=str(folder), fix="name another folder")
+    return any(entry.name != ".lock" and not entry.name.endswith(".partial") for entry in folder.iterdir())
+
+
+def stage_fingerprints(settings: Settings, inputs: Mapping[str, Any]) -> dict[str, str]:
+    """What each stage would be made from, in a short name; `inputs` are the checksums of the input files."""
+    prints: dict[str, str] = {}
+    for stage in STAGES:
+        parts = {
+            "stage": stage.name,
+            "version": stage.version,
+            "settings": stage.settings_read(settings),
+            "needs": [prints[need] for need in stage.needs],
+        }
+        if not stage.needs:
+            parts["input"] = [entry["sha256"] for entry in inputs.values()]
+        prints[stage.name] = fingerprint(parts)
+    return prints
+
+
+def _input_entry(given: DataInput) -> dict[str, str]:
+    paths = dataclasses.asdict(given)
+    return {key: str(Path(value).resolve()) for key, value in paths.items() if value is not None}
+
+
+def _input_checksums(run: Run, store: RunStore) -> dict[str, dict[str, Any]]:
+    """Checksums of the input files in a fixed order; those of untouched files are taken from the manifest."""
+    known: dict[str, dict[str, Any]] = store.manifest.get("input_files", {})
+    if run.given is None:
+        return known
+    try:
+        files = find_files(run.given, run.settings.data).paths()
+        return {str(path.resolve()): _checksum(path, known.get(str(path.resolve()))) for path in files}
+    except InputError:
+        begun_with = {name: str(path) for name, path in dataclasses.asdict(run.given).items() if path is not None}
+        if "load" not in store.stages or begun_with != store.manifest.get("input"):
+            raise
+        # The run folder has moved to a machine without the input: what it holds is still what it was made from.
+        _log.info("the input files are not here; the run folder is taken as it is")
+        return known
+
+
+def _checksum(path: Path, known: dict[str, Any] | None) -> dict[str, Any]:
+    """Size, date and checksum of a file; what is known is taken if the first two agree."""
+    try:
+        status = path.stat()
+        identity = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
+        if known is not None and all(known[key] == value for key, value in identity.items()):
+            return known
+        return {**identity, "sha256": file_checksum(path)}
+    except OSError as error:
+        raise InputError("the file cannot be read", where=str(path), found=error.strerror) from None
+
+
+def _refuse_other_run(
+    run: Run, store: RunStore, prints: Mapping[str, str], inputs: Mapping[str, Any], first_replaced: int
+) -> None:
+    """Refuse to replace what was computed from other input or settings, unless it was asked for."""
+    for stage in STAGES[:first_replaced]:
+        record = store.stages.get(stage.name)
+        if record is None or record.fingerprint == prints[stage.name]:
+            continue
+        raise InputError(
+            "the output folder holds another run",
+            where=str(store.folder),
+            found=_difference(run, store, stage, record.settings, inputs),
+            fix=f"name another folder, or replace it from there on with --force {stage.name}",
+        )
+
+
+def _refuse_gap(store: RunStore, needed: tuple[str, ...], kept: tuple[str, ...]) -> None:
+    """Refuse to start after a stage that is not there, before anything is replaced."""
+    for name in needed:
+        if name not in kept or not store.is_intact(name):
+            raise InputError(
+                f"the run folder has no intact stage {name}, which --from {STAGE_NAMES[len(needed)]} needs",
+                where=str(store.folder),
+                fix=f"start with --from {name}",
+            )
+
+
+def _difference(run: Run, store: RunStore, stage: Stage, recorded: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
+    # A section that made no difference then was not recorded; what makes it matter now is in another one.
+    read = {section: value for section, value in stage.settings_read(run.settings).items() if section in recorded}
+    before, now = flat_settings(recorded), flat_settings(read)
+    changed = [f"{key} was {before.get(key)!r}, is {value!r}" for key, value in now.items() if before.get(key) != value]
+    known = store.manifest.get("input_files", {})
+    changed += [
+        f"{path} is not the file it was made from"
+        for path, entry in inputs.items()
+        if known.get(path, {}).get("sha256") != entry["sha256"]
+    ]
+    return "; ".join(changed) or f"stage {stage.name} of another version of the program"
+
+
+def flat_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by dotted key."""
+    flat: dict[str, Any] = {}
+    for section, content in settings.items():
+        flat |= (
+            {f"{section}.{key}": value for key, value in content.items()}
+            if isinstance(content, dict)
+            else {section: content}
+        )
+    return flat

@@ -1,0 +1,160 @@
+"""All tables of swappable parts: what can be named in settings, handed over in Python, or come from another package.
+
+Each line names where a part stands; nothing is imported until it is used. The types say what a part must be; each is
+described where it is declared, and `docs/extending.md` shows one of each kind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from largegnn.seams.table import Table
+
+if TYPE_CHECKING:
+    from largegnn.data.batch import Reader
+    from largegnn.division.partitioners import Partitioner
+    from largegnn.embedding.encoders import EncoderFactory
+    from largegnn.embedding.loss_terms import LossTerm
+    from largegnn.evaluation.measures import Measure
+    from largegnn.export.info import Exporter
+    from largegnn.matching.channels import Channel
+    from largegnn.matching.scorings import Scoring
+    from largegnn.matching.searchers import Searcher
+    from largegnn.matching.selection import Selection
+    from largegnn.review.pages import Page
+    from largegnn.runs.engines import Engine
+
+__all__ = [
+    "CHANNELS",
+    "ENCODERS",
+    "ENGINES",
+    "EXPORTERS",
+    "LOSSES",
+    "MEASURES",
+    "PAGES",
+    "PARTITIONERS",
+    "READERS",
+    "SCORINGS",
+    "SEARCHERS",
+    "SELECTIONS",
+    "TABLES",
+]
+
+READERS: Table[Reader] = Table(
+    "readers",
+    "format",
+    {
+        "nt": "largegnn.data.rdf:NT",
+        "nq": "largegnn.data.rdf:NQ",
+        "ttl": "largegnn.data.rdf:TURTLE",
+        "tsv": "largegnn.data.tables:TSV",
+        "csv": "largegnn.data.tables:CSV",
+        "parquet": "largegnn.data.parquet:PARQUET",
+    },
+)
+PARTITIONERS: Table[Partitioner] = Table(
+    "partitioners",
+    "partitioner",
+    {
+        "metis": "largegnn.division.partitioners:metis",
+        "cps": "largegnn.division.partitioners:cps",
+        "sbp": "largegnn.division.partitioners:sbp",
+    },
+)
+ENCODERS: Table[EncoderFactory] = Table(
+    "encoders",
+    "encoder",
+    {"dual_amn": "largegnn.embedding.dual_amn:DualAMN", "gcn": "largegnn.embedding.gcn:GCN"},
+)
+LOSSES: Table[LossTerm] = Table(
+    "losses",
+    "loss",
+    {
+        "alignment": "largegnn.embedding.loss_terms:alignment",
+        "reconstruction": "largegnn.embedding.loss_terms:reconstruction",
+        "cross_subgraph": "largegnn.embedding.loss_terms:cross_subgraph",
+    },
+)
+SEARCHERS: Table[Searcher] = Table(
+    "searchers",
+    "searcher",
+    {
+        "torch": "largegnn.matching.searchers:torch_exact",
+        "flat": "largegnn.matching.searchers:faiss_flat",
+        "ivf": "largegnn.matching.searchers:faiss_ivf",
+        "hnsw": "largegnn.matching.searchers:faiss_hnsw",
+    },
+)
+CHANNELS: Table[Channel] = Table(
+    "channels",
+    "channel",
+    {"structure": "largegnn.matching.channels:structure", "rules": "largegnn.matching.channels:rules"},
+)
+SCORINGS: Table[Scoring] = Table(
+    "scorings",
+    "scoring",
+    {
+        "cosine": "largegnn.matching.scorings:COSINE",
+        "csls": "largegnn.matching.scorings:CSLS",
+        "transport": "largegnn.matching.scorings:TRANSPORT",
+    },
+)
+SELECTIONS: Table[Selection] = Table(
+    "selections",
+    "selection",
+    {
+        "mutual_top1": "largegnn.matching.selection:mutual_top1",
+        "mutual_knn": "largegnn.matching.selection:mutual_knn",
+        "one_to_one": "largegnn.matching.selection:one_to_one",
+    },
+)
+MEASURES: Table[Measure] = Table(
+    "measures",
+    "measure",
+    {
+        "hits@1": "largegnn.evaluation.measures:hits_at_1",
+        "hits@5": "largegnn.evaluation.measures:hits_at_5",
+        "hits@10": "largegnn.evaluation.measures:hits_at_10",
+        "mrr": "largegnn.evaluation.measures:mrr",
+    },
+)
+EXPORTERS: Table[Exporter] = Table(
+    "exporters",
+    "export form",
+    {
+        "tsv": "largegnn.export.tabular:TSV",
+        "parquet": "largegnn.export.tabular:PARQUET",
+        "sameas": "largegnn.export.same_as:SAME_AS",
+        "sssom": "largegnn.export.sssom:SSSOM",
+        "alignment-api": "largegnn.export.alignment_api:ALIGNMENT_API",
+    },
+)
+PAGES: Table[Page] = Table(
+    "pages",
+    "page",
+    {
+        "alignment.tsv": "largegnn.review.pages:alignment_tsv",
+        "alignment.parquet": "largegnn.review.pages:alignment_parquet",
+        "unmatched.tsv": "largegnn.review.pages:unmatched_tsv",
+        "report.json": "largegnn.review.pages:report_json",
+    },
+)
+ENGINES: Table[Engine] = Table("engines", "engine", {"local": "largegnn.runs.engines:run_here"})
+
+TABLES: dict[str, Table[Any]] = {
+    table.name: table
+    for table in (
+        READERS,
+        PARTITIONERS,
+        ENCODERS,
+        LOSSES,
+        SEARCHERS,
+        CHANNELS,
+        SCORINGS,
+        SELECTIONS,
+        MEASURES,
+        EXPORTERS,
+        PAGES,
+        ENGINES,
+    )
+}

@@ -1,0 +1,1 @@
+"""Every setting: sections, presets, and how they are written and read."""

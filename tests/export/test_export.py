@@ -1,0 +1,145 @@
+"""What all exporters promise: whole files or none, and no silence about empty ones."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from largegnn.errors import InputError, StorageError
+from largegnn.export import EXPORTERS, export
+from largegnn.export.files import ByteSink, write_files
+from tests.export.nasty import INFO, table_of
+
+TABLE = table_of([(f"http://a/{row}", f"b {row}") for row in range(200)])
+
+
+def fail_after(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """A disk with room for so many bytes."""
+    written = 0
+
+    class FullDisk(ByteSink):
+        def __init__(self, file: IO[bytes]) -> None:
+            super().__init__(file)
+            real = file
+
+            class File:
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(real, name)
+
+                def write(self, data: Any) -> int:
+                    nonlocal written
+                    written += len(data)
+                    if written > room:
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    return real.write(data)
+
+            self._file = File()  # type: ignore[assignment]
+
+    monkeypatch.setattr("largegnn.export.files.ByteSink", FullDisk)
+
+
+@pytest.mark.parametrize("form", EXPORTERS)
+@pytest.mark.parametrize("room", [0, 1000])
+def test_a_full_disk_leaves_nothing(form: str, room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_after(monkeypatch, room)
+    with pytest.raises(StorageError, match="No space left on device"):
+        export(form, TABLE, tmp_path / "out", INFO)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("form", EXPORTERS)
+def test_what_was_there_survives_a_full_disk(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "out").write_text("before")
+    fail_after(monkeypatch, 100)
+    with pytest.raises(StorageError):
+        export(form, TABLE, tmp_path / "out", INFO)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["before"]
+
+
+@pytest.mark.parametrize("form", EXPORTERS)
+def test_a_limit_of_the_system_is_told_the_same_way(form: str, tmp_path: Path) -> None:
+    """No pretending: the system itself refuses to let the file grow."""
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
+    try:
+        with pytest.raises(StorageError, match="cannot write"):
+            export(form, TABLE, tmp_path / "out", INFO)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("form", EXPORTERS)
+def test_places_that_cannot_be_written(form: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for path in (Path("/proc/nowhere/out"), tmp_path / "file" / "out", tmp_path):
+        with pytest.raises(StorageError, match="cannot write"):
+            export(form, TABLE, path, INFO)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert not tmp_path.with_name(f"{tmp_path.name}.partial").exists()
+
+
+def test_an_error_of_ours_leaves_nothing_either(tmp_path: Path) -> None:
+    def broken(sink: ByteSink) -> None:
+        sink.write(b"half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_files({tmp_path / "one": lambda sink: None, tmp_path / "two": broken})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("form", EXPORTERS)
+def test_folders_are_made_and_nothing_else(form: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert export(form, TABLE, tmp_path / "new" / "folder" / "out", INFO) == len(TABLE)
+    assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["out"]
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("form", EXPORTERS)
+def test_the_same_table_makes_the_same_file(form: str, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        export(form, TABLE, tmp_path / name, INFO)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+@pytest.mark.parametrize("form", EXPORTERS)
+def test_parts_make_one_file(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    export(form, TABLE, tmp_path / "one", INFO)
+    for module in ("tabular", "same_as", "sssom", "alignment_api"):
+        monkeypatch.setattr(f"largegnn.export.{module}._ROWS", 7)
+    export(form, TABLE, tmp_path / "two", INFO)
+    if form != "parquet":
+        assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+@pytest.mark.parametrize("form", EXPORTERS)
+def test_no_pairs_are_said_aloud(form: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert export(form, TABLE.clear(), tmp_path / "out", INFO) == 0
+    assert (tmp_path / "out").stat().st_size
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "no pair is in it" in record.getMessage()
+
+
+def test_pairs_left_out_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table = table_of([("a", "A"), ("b", "B")], [True, False])
+    with caplog.at_level(logging.INFO):
+        assert export("tsv", table, tmp_path / "out.tsv", INFO) == 2
+        assert not caplog.records
+        assert export("sssom", table, tmp_path / "out.sssom.tsv", INFO) == 1
+    assert "the 1 accepted of 2 pairs" in caplog.text
+
+
+def test_unknown_forms_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"(?s)'xls'.*tsv, parquet, sameas, sssom, alignment-api, embeddings-"):
+        export("xls", TABLE, tmp_path / "out", INFO)
+    with pytest.raises(InputError, match="takes embeddings"):
+        export("embeddings-npy", TABLE, tmp_path / "out", INFO)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,235 @@
+"""Stored results: what is taken and what is refused, means by hand, and the page that is made of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from largegnn.errors import InputError
+from largegnn.paper.records import ResultRecord, add_record, read_records, read_results, summarise_records
+from largegnn.paper.subgraph_records import mean_rows, read_subgraphs, subgraph_section
+from largegnn.paper.systems import BEST, PLAIN, TABLES, PaperSystem, read_systems
+from largegnn.paper.tables import fill_page, make_rows, page_sections, rows_as_json, table_markdown
+from largegnn.settings.sections import Settings
+
+ROOT = Path(__file__).parents[2]
+
+
+def record(system: str = PLAIN, seed: int = 0, hits: float = 0.6, **changes: Any) -> dict[str, Any]:
+    figures = {"hits@1": hits, "hits@5": 0.8, "hits@10": 0.9, "mrr": 0.7}
+    partition = {"train_kept": 1.0, "test_kept": 0.95, "mean_size": 7500.0, "seconds": 0.2, "peak_memory_mb": None}
+    return {
+        "dataset": "EN_FR_15K_V1",
+        "system": system,
+        "random_seed": seed,
+        "machine": "a test",
+        "settings": {"parts": 5},
+        "ideal": {"cosine": figures, "csls": None},
+        "real": {"mutual_5nn": {"precision": 0.25, "recall": 0.5, "f1": 0.333, "pairs": 10}},
+        "partition": partition,
+        "training": {"seconds": 40, "peak_memory_mb": 900.0, "peak_gpu_mb": None},
+    } | changes
+
+
+def write(folder: Path, *records: Any, name: str = "EN_FR_15K_V1") -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(records))
+    return folder / f"{name}.json"
+
+
+def system(dataset: str = "EN_FR_15K_V1", name: str = PLAIN, **changes: Any) -> PaperSystem:
+    values: dict[str, Any] = {
+        "name": name,
+        "dataset": dataset,
+        "tables": ("15k",),
+        "training": "shared",
+        "stands_in_for": (),
+        "paper": {"hits@1": 0.576, "mean_size": 7500.0},
+        "settings": Settings(),
+    }
+    return PaperSystem(**values | changes)
+
+
+def test_records_are_read_and_added(tmp_path: Path) -> None:
+    assert read_results(tmp_path / "none") == []
+    write(tmp_path, record())
+    add_record(tmp_path, ResultRecord.model_validate(record(seed=1, hits=0.61)))
+    add_record(tmp_path, ResultRecord.model_validate(record(dataset="other")))
+    assert [(one.dataset, one.random_seed) for one in read_results(tmp_path)] == [
+        ("EN_FR_15K_V1", 0),
+        ("EN_FR_15K_V1", 1),
+        ("other", 0),
+    ]
+    assert read_records(tmp_path / "EN_FR_15K_V1.json")[0].model_dump() == record()
+    assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"random_seed": -1}, "random_seed"),
+        ({"ideal": {"cosine": {"hits@5": 0.5}, "csls": None}}, "needs hits@1"),
+        ({"ideal": {"cosine": None}}, "the decoding csls is missing"),
+        ({"ideal": {"cosine": None, "csls": None}}, "no decoding was measured"),
+        ({"real": {"mutual_5nn": {"precision": 1.5, "recall": 0, "f1": 0, "pairs": 1}}}, "real.mutual_5nn.precision"),
+        ({"real": {"mutual_5nn": {"precision": None, "recall": 0, "f1": 0}}}, "real.mutual_5nn.pairs"),
+        ({"partition": {"train_kept": 1.0}}, "partition.test_kept"),
+        ({"training": {"seconds": float("nan"), "peak_memory_mb": 1, "peak_gpu_mb": 1}}, "training.seconds"),
+        ({"more": 1}, "more"),
+    ],
+)
+def test_a_wrong_record_is_named(tmp_path: Path, wrong: dict[str, Any], said: str) -> None:
+    file = write(tmp_path, record(), record(seed=1) | wrong)
+    with pytest.raises(InputError) as error:
+        read_records(file)
+    assert f"{file}, record 2 (LargeGNN)" in str(error.value)
+    assert said in str(error.value)
+
+
+def test_records_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="recorded twice"):
+        read_records(write(tmp_path, record(), record()))
+    with pytest.raises(InputError, match="other settings"):
+        read_records(write(tmp_path, record(), record(seed=1, settings={"parts": 6})))
+    with pytest.raises(InputError, match="another data set"):
+        read_records(write(tmp_path, record(), name="EN_DE_15K_V1"))
+    for text in ("{}", "[1]", "["):
+        (tmp_path / "EN_FR_15K_V1.json").write_text(text)
+        with pytest.raises(InputError, match=r"EN_FR_15K_V1\.json"):
+            read_records(tmp_path / "EN_FR_15K_V1.json")
+    file = write(tmp_path, record())
+    with pytest.raises(InputError, match="recorded twice"):
+        add_record(tmp_path, ResultRecord.model_validate(record()))
+    assert len(read_records(file)) == 1
+
+
+def test_means_and_differences_by_hand() -> None:
+    records = [ResultRecord.model_validate(record(seed=seed, hits=hits)) for seed, hits in enumerate((0.5, 0.6, 0.7))]
+    rows = make_rows([system(), system(name=BEST, paper={})], records, "15k")
+    cell = rows[0].cells["hits@1"]
+    assert cell.ours is not None
+    assert cell.ours.mean == pytest.approx(0.6)
+    assert cell.ours.runs == 3
+    assert cell.ours.deviation == pytest.approx((2 / 3 * 0.01) ** 0.5)
+    assert cell.difference == pytest.approx(0.024)
+    assert rows[0].cells["csls_hits@1"].ours is None
+    assert rows[0].cells["mean_size"].difference is None
+    assert (rows[1].runs, rows[1].cells["hits@1"].ours) == (0, None)
+    assert summarise_records(records, lambda one: one.partition.peak_memory_mb) is None
+    text = table_markdown(rows, "15k")
+    assert "| LargeGNN | .576 | .600 ± .082 | +.024 | – | – | 3 |" in text
+    assert "| LargeGNN (best) | – | not run | – | not run | not run | 0 |" in text
+    assert json.loads(json.dumps(rows_as_json(rows, "15k")))["rows"][0]["cells"]["hits@1"]["difference"] > 0
+
+
+def test_one_run_has_no_spread_and_a_stand_in_no_difference() -> None:
+    other = ResultRecord.model_validate(record(dataset="ContEA_FR_EN"))
+    one = system("ContEA_FR_EN", tables=("100k",), stands_in_for=("EN_FR_100K_V1",))
+    rows = make_rows([one], [other], "100k")
+    assert rows[0].cells["hits@1"].difference is None
+    text = table_markdown(rows, "100k")
+    assert "| .600 |" in text
+    assert "not with the paper" in text
+    assert "| LargeGNN | .250 | .500 | .333 |" in text
+
+
+def test_precision_has_no_difference_and_recall_has() -> None:
+    large = ResultRecord.model_validate(record(dataset="DBpedia1M_EN_FR"))
+    paper = {"precision": 0.393, "recall": 0.183, "f1": 0.25, "mrr": 0.245, "hits@5": 0.314, "hits@1": 0.178}
+    (row,) = make_rows([system("DBpedia1M_EN_FR", tables=("1m",), paper=paper)], [large], "1m")
+    assert row.cells["precision"].difference is row.cells["f1"].difference is None
+    assert row.cells["recall"].difference == pytest.approx(0.317)
+    text = table_markdown([row], "1m")
+    assert "| LargeGNN | .393 | .250 | .183 | .500 | +.317 | .250 | .333 |" in text
+    assert "not available" not in text
+
+
+def test_cost_and_best_need_records() -> None:
+    systems = [system(), system(name=BEST)]
+    empty = page_sections(systems, [])
+    assert set(empty) == {*TABLES, "best", "cost"}
+    assert empty["cost"] == "Not run."
+    found = page_sections(systems, [ResultRecord.model_validate(record()), ResultRecord.model_validate(record(BEST))])
+    assert "| EN_FR_15K_V1 | LargeGNN | a test | 0.20 | – | 40.0 | 900 | – | – | 1 |" in found["cost"]
+    assert "| EN_FR_15K_V1 | .600 | .600 |" in found["best"]
+
+
+def test_a_page_is_filled_between_its_marks() -> None:
+    page = "before\n<!-- table:a -->\nold\n<!-- /table -->\nbetween\n<!-- table:b -->\n<!-- /table -->\nafter\n"
+    filled = fill_page(page, {"a": r"new \1", "b": "x"})
+    assert filled == page.replace("old", r"new \1").replace("b -->\n", "b -->\nx\n")
+    assert fill_page(filled, {"a": r"new \1", "b": "x"}) == filled
+    with pytest.raises(InputError, match="do not go together"):
+        fill_page(page, {"a": "new"})
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_results_page_is_the_one_made_from_the_records() -> None:
+    page = ROOT / "docs" / "results.md"
+    expected = script("results_page").render(page, ROOT / "docs" / "results", ROOT / "configs" / "paper")
+    assert page.read_text(encoding="utf-8") == expected, "run `make docs`"
+
+
+def test_every_picture_of_the_results_page_is_there() -> None:
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    pictures = re.findall(r"\]\((figures/.*?)\)", page)
+    assert pictures
+    assert all((ROOT / "docs" / picture).is_file() for picture in pictures), "run `make docs`"
+
+
+def test_stored_records_belong_to_systems() -> None:
+    known = {(one.dataset, one.name) for one in read_systems(ROOT / "configs" / "paper")}
+    assert {(one.dataset, one.system) for one in read_results(ROOT / "docs" / "results")} <= known
+
+
+def subgraph(seed: int = 0, **changes: Any) -> dict[str, Any]:
+    shares = {"train_kept": 1.0, "test_kept": 0.9 + seed / 50, "hits@1": None, "peak_memory_mb": None}
+    return {"dataset": "A", "method": "csg", "parts": 3, "random_seed": seed} | shares | changes
+
+
+def test_subgraph_records(tmp_path: Path) -> None:
+    file = tmp_path / "subgraphs.json"
+    file.write_text(json.dumps([subgraph(), subgraph(1), subgraph(parts=4) | {"hits@1": 0.5}]))
+    records = read_subgraphs(file)
+    assert mean_rows(records, "test_kept")[0] == {
+        "dataset": "A",
+        "method": "csg",
+        "parts": 3,
+        "value": pytest.approx(0.91),
+        "runs": 2,
+    }
+    section = subgraph_section(records)
+    assert "| A | CSG (METIS + landmarks) | .910 | .900 |" in section
+    assert "figures/hits.svg" in section
+    assert "Peak memory of training, MB, against the number of subgraphs: not run." in section
+    for wrong in (subgraph(method="kmeans"), subgraph(test_kept=2), subgraph()):
+        file.write_text(json.dumps([subgraph(), wrong]))
+        with pytest.raises(InputError, match="record 2"):
+            read_subgraphs(file)
+
+
+def test_figures_are_drawn_and_differ_without_colour(tmp_path: Path) -> None:
+    figures = script("figures")
+    rows = [
+        {"dataset": "A", "method": method, "parts": parts, "value": 1 / parts, "runs": 1}
+        for method in ("csg", "cps", "sbp")
+        for parts in (3, 10)
+    ]
+    figures.draw(rows, "a share", tmp_path / "figure.svg")
+    drawn = (tmp_path / "figure.svg").read_text()
+    assert "number of subgraphs" in drawn
+    assert {"7,4", "2,3"} <= set(re.findall(r'stroke-dasharray="(.*?)"', drawn))

@@ -1,0 +1,62 @@
+"""The estimate of `--dry-run`: what it is made of, not how right it is."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from largegnn.artifacts import AlignmentTask
+from largegnn.planning import seconds as timing
+from largegnn.planning.seconds import estimate_seconds
+from largegnn.planning.sizes import DivisionPlan
+from largegnn.settings.resolving import resolve
+from largegnn.settings.sections import PRESETS, Settings
+from tests.noisy_vectors import tiny_task
+
+SPEED = 1e11
+
+
+def estimate(task: AlignmentTask, *overrides: str) -> dict[str, float]:
+    settings = resolve(Settings, PRESETS, overrides=["device=cpu", *overrides])
+    return estimate_seconds(task, settings, DivisionPlan(4, 1_000, "as the test says"))
+
+
+@pytest.fixture(autouse=True)
+def steady_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "_speed", lambda device: SPEED)
+
+
+def sized(num_entities: int) -> AlignmentTask:
+    """Many entities without triples, and no test links."""
+    nothing = np.empty((0, 3), dtype=np.int32)
+    seeds = np.array([[0, num_entities]], dtype=np.int32)
+    return AlignmentTask(num_entities, num_entities, 1, 1, nothing, seeds, seeds[:0], seeds[:0])
+
+
+def test_every_long_stage_has_seconds() -> None:
+    seconds = estimate(tiny_task())
+    assert list(seconds) == ["load", "divide", "train", "search", "match", "evaluate"]
+    assert all(value > 0 for value in seconds.values())
+
+
+def test_rounds_train_search_and_match_again() -> None:
+    once, more = estimate(tiny_task()), estimate(tiny_task(), "rounds.number=2", "rounds.epochs=25")
+    for stage in ("train", "search", "match"):
+        assert more[stage] == pytest.approx(3 * once[stage])
+    assert more["evaluate"] == once["evaluate"]
+
+
+def test_without_test_links_nothing_is_evaluated() -> None:
+    task = tiny_task()
+    assert estimate(dataclasses.replace(task, test_links=task.test_links[:0]))["evaluate"] == 0
+
+
+def test_an_exact_search_grows_with_the_square_and_an_approximate_one_does_not() -> None:
+    small, twice = estimate(sized(20_000))["search"], estimate(sized(40_000))["search"]
+    assert twice == pytest.approx(4 * small, rel=0.01)
+    million, two = estimate(sized(1_000_000))["search"], estimate(sized(2_000_000))["search"]
+    assert two == pytest.approx(2**1.5 * million, rel=0.01)
+    exact = 4 * 1e12 * 384 / SPEED
+    assert million < exact / 5

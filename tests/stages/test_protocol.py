@@ -1,0 +1,115 @@
+"""Test links are read by the stage `evaluate` alone: with others in their place, all that comes before is the same."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from largegnn import api
+from largegnn.artifacts import AlignmentTask, PartitionQuality
+from largegnn.data.inputs import DataInput
+from largegnn.data.write import write_pair
+from largegnn.runs.pipeline import run_in_memory, run_pipeline
+from largegnn.runs.store import RunStore
+from largegnn.settings.resolving import resolve
+from largegnn.settings.sections import PRESETS, Settings
+from largegnn.stages import STAGE_NAMES, STAGES, Run
+from tests.small_world import WORLD
+
+QUICK = [
+    "device=cpu",
+    "train.dim=8",
+    "train.epochs=2",
+    "train.refresh_every=1",
+    "train.negatives=100",
+    "division.parts=2",
+    "rounds.number=1",
+    "rounds.epochs=1",
+]
+
+
+def facts_of(folder: Path, stage: str) -> Any:
+    facts = dict(RunStore(folder).stages[stage].facts)
+    if stage == "train":
+        facts["history"] = [{k: v for k, v in epoch.items() if "seconds" not in k} for epoch in facts["history"]]
+    return facts
+
+
+def run_with(folder: Path, task: AlignmentTask, names: Any) -> Path:
+    write_pair(task, names, folder / "pair", "openea")
+    run_pipeline(folder / "run", DataInput(folder=folder / "pair"), resolve(Settings, PRESETS, overrides=QUICK))
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """One pair run twice, the second time with the targets of its test links shifted by one."""
+    pair = api.generate(WORLD)
+    wrong = pair.task.test_links.copy()
+    wrong[:, 1] = np.roll(wrong[:, 1], 1)
+    assert not (wrong == pair.task.test_links).all(axis=1).any()
+    other = dataclasses.replace(pair.task, test_links=wrong)
+    folder = tmp_path_factory.mktemp("protocol")
+    return run_with(folder / "true", pair.task, pair.names), run_with(folder / "wrong", other, pair.names)
+
+
+def test_all_but_the_task_has_the_same_bytes(runs: tuple[Path, Path]) -> None:
+    true, wrong = runs
+    names = sorted(path.name for path in true.glob("*.npz"))
+    assert names == sorted(path.name for path in wrong.glob("*.npz"))
+    made = [key for stage in STAGES for key in stage.makes]
+    assert [name.split("-", 1)[1].removesuffix(".npz") for name in names] == sorted(made, key=order_of)
+    for name in names:
+        with np.load(true / name, allow_pickle=False) as one, np.load(wrong / name, allow_pickle=False) as other:
+            assert sorted(one) == sorted(other)
+            for array in one:
+                same = np.array_equal(one[array], other[array])
+                assert same is (array != "test_links"), f"{array} of {name}"
+        if not name.endswith("-task.npz"):
+            assert (true / name).read_bytes() == (wrong / name).read_bytes(), name
+
+
+def order_of(key: str) -> tuple[int, str]:
+    return next(number for number, stage in enumerate(STAGES) if key in stage.makes), key
+
+
+@pytest.mark.parametrize("stage", STAGE_NAMES[1:])
+def test_only_the_facts_of_the_last_stage_differ(runs: tuple[Path, Path], stage: str) -> None:
+    true, wrong = (facts_of(folder, stage) for folder in runs)
+    assert (true == wrong) is (stage != "evaluate")
+
+
+def test_the_figures_see_the_difference(runs: tuple[Path, Path]) -> None:
+    true, wrong = (facts_of(folder, "evaluate") for folder in runs)
+    assert true["protocol"] == wrong["protocol"]
+    assert true["ideal"]["csls"]["mean"]["mrr"] > 2 * wrong["ideal"]["csls"]["mean"]["mrr"]
+    assert true["real"]["mutual_5nn"]["recall"] > wrong["real"]["mutual_5nn"]["recall"]
+    assert true["real"]["mutual_5nn"]["pairs"] == wrong["real"]["mutual_5nn"]["pairs"]
+    assert true["partition"]["test_kept"] > wrong["partition"]["test_kept"]
+    assert facts_of(runs[0], "subgraphs")["test_kept"] is None, "the stages before do not even count them"
+
+
+def test_a_run_hides_the_test_links_and_nothing_else(toy_task: AlignmentTask) -> None:
+    run = Run(Settings())
+    run.keep({"task": toy_task})
+    hidden = run.hidden_task()
+    assert hidden.test_links.shape == (0, 2)
+    for field in dataclasses.fields(AlignmentTask):
+        if field.name != "test_links":
+            assert np.array_equal(getattr(hidden, field.name), getattr(toy_task, field.name))
+    assert len(run.artifact("task", AlignmentTask).test_links) == 2
+
+
+def test_in_memory_and_in_a_folder_are_the_same(runs: tuple[Path, Path]) -> None:
+    settings = resolve(Settings, PRESETS, overrides=QUICK)
+    task = RunStore(runs[0]).load("load", "task", AlignmentTask)
+    run = run_in_memory(task, settings, last="evaluate")
+    assert run.outcome("evaluate").facts["real"] == facts_of(runs[0], "evaluate")["real"]
+    assert run.outcome("evaluate").facts["ideal"] == facts_of(runs[0], "evaluate")["ideal"]
+    quality = api.quality_of(run)
+    assert quality.test_kept == facts_of(runs[0], "evaluate")["partition"]["test_kept"]
+    assert dataclasses.replace(quality, test_kept=None) == PartitionQuality(**run.outcome("subgraphs").facts)

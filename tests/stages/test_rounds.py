@@ -1,0 +1,219 @@
+"""The stage `rounds`: what is sure teaches on, a round that does not help is undone, and a kill loses nothing."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from largegnn import api, rounds
+from largegnn.artifacts import AlignmentTask, EntityEmbeddings, TrainedModel
+from largegnn.data.inputs import DataInput
+from largegnn.runs.pipeline import run_in_memory, run_pipeline
+from largegnn.runs.repartition import divide_once
+from largegnn.settings.resolving import resolve
+from largegnn.settings.sections import PRESETS, Settings
+from largegnn.stages import Run
+from largegnn.training import train
+from tests.noisy_vectors import noisy_vectors, tiny_task
+from tests.small_world import WORLD
+
+QUICK = [
+    "device=cpu",
+    "train.dim=8",
+    "train.epochs=2",
+    "train.refresh_every=1",
+    "train.negatives=100",
+    "train.validate_every=1",
+    "train.checkpoint_seconds=0",
+    "division.parts=2",
+    "rounds.epochs=3",
+    "rounds.min_confidence=0.2",
+]
+
+
+def settings_of(*overrides: str) -> Settings:
+    return resolve(Settings, PRESETS, overrides=[*QUICK, *overrides])
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a pair and a run up to the vectors, to be copied and gone on with."""
+    folder = tmp_path_factory.mktemp("rounds")
+    api.generate(WORLD, folder=folder / "pair")
+    run_pipeline(folder / "run", DataInput(folder=folder / "pair"), settings_of(), last="integrate")
+    return folder
+
+
+@pytest.fixture
+def go_on(trained: Path, tmp_path: Path) -> Callable[..., Run]:
+    """Goes on with the run in a copy of its own, with other settings of the rounds."""
+
+    def run(name: str, *overrides: str) -> Run:
+        if not (tmp_path / name).exists():
+            shutil.copytree(trained / "run", tmp_path / name)
+        return run_pipeline(tmp_path / name, DataInput(folder=trained / "pair"), settings_of(*overrides), last="rounds")
+
+    return run
+
+
+def let_hits_be(monkeypatch: pytest.MonkeyPatch, values: Iterable[float]) -> None:
+    """What the valid links say after training and after each round."""
+    scores = iter(values)
+    monkeypatch.setattr(rounds, "_valid_hits", lambda *_: next(scores))
+
+
+def results(run: Run) -> tuple[Any, Any]:
+    return (
+        run.artifact("refined_model", TrainedModel).entity_rows,
+        run.artifact("refined_embeddings", EntityEmbeddings).vectors,
+    )
+
+
+def assert_same(one: Run, other: Run) -> None:
+    for mine, theirs in zip(results(one), results(other), strict=True):
+        assert np.array_equal(mine, theirs)
+
+
+def history_of(run: Run) -> list[dict[str, Any]]:
+    history: list[dict[str, Any]] = run.outcome("rounds").facts["history"]
+    return history
+
+
+def test_rounds_are_recorded_and_change_the_vectors(go_on: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    let_hits_be(monkeypatch, [0.1, 0.2, 0.3])
+    run = go_on("run", "rounds.number=2")
+    history = history_of(run)
+    assert [entry["round"] for entry in history] == [1, 2]
+    assert [entry["kept"] for entry in history] == [True, True]
+    assert [entry["valid_hits"] for entry in history] == [0.2, 0.3]
+    for entry in history:
+        assert entry["num_pseudo_seeds"] > 0
+        assert entry["num_judged"] > 0
+        assert 0 <= entry["judged_right"] <= 1
+    first = run.artifact("embeddings", EntityEmbeddings).vectors
+    assert not np.allclose(results(run)[1], first)
+    assert np.array_equal(run.final_embeddings().vectors, results(run)[1])
+    assert run.store is not None
+    assert not list(run.store.folder.glob("work-*"))
+
+
+def test_none_are_made_unless_asked_for(go_on: Callable[..., Run]) -> None:
+    run = go_on("run")
+    assert history_of(run) == []
+    assert run.final_embeddings() is run.artifact("embeddings", EntityEmbeddings)
+
+
+def test_the_first_round_that_does_not_help_ends_it(go_on: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    let_hits_be(monkeypatch, [0.1, 0.2])
+    one = go_on("one", "rounds.number=1")
+    let_hits_be(monkeypatch, [0.1, 0.2, 0.2, 0.9])
+    ended = go_on("ended", "rounds.number=3")
+    assert [entry["kept"] for entry in history_of(ended)] == [True, False]
+    assert_same(ended, one)
+    let_hits_be(monkeypatch, [0.3, 0.2])
+    nothing = go_on("nothing", "rounds.number=3")
+    assert [entry["kept"] for entry in history_of(nothing)] == [False]
+    assert np.array_equal(results(nothing)[1], nothing.artifact("embeddings", EntityEmbeddings).vectors)
+
+
+class KilledError(Exception):
+    """As if the process had ended here."""
+
+
+def test_killed_between_rounds_it_ends_the_same(go_on: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    let_hits_be(monkeypatch, itertools.count())
+    clean = go_on("clean", "rounds.number=2")
+    calls = [0]
+
+    def dying(*arguments: Any, **options: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 2:
+            raise KilledError
+        return train(*arguments, **options)
+
+    monkeypatch.setattr(rounds, "train", dying)
+    let_hits_be(monkeypatch, itertools.count())
+    with pytest.raises(KilledError):
+        go_on("killed", "rounds.number=2")
+    let_hits_be(monkeypatch, itertools.count())
+    again = go_on("killed", "rounds.number=2")
+    assert calls[0] == 3, "the first round was not made again"
+    assert history_of(again) == history_of(clean)
+    assert_same(again, clean)
+
+
+@pytest.mark.parametrize("moment", [2, 5, 6])
+def test_killed_within_a_round_it_ends_the_same(
+    moment: int, go_on: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each round has three epochs, and a fresh division before each."""
+    let_hits_be(monkeypatch, itertools.count())
+    clean = go_on("clean", "rounds.number=2")
+    calls = [0]
+
+    def dying(*arguments: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == moment:
+            raise KilledError
+        return divide_once(*arguments)
+
+    monkeypatch.setattr(rounds, "divide_once", dying)
+    let_hits_be(monkeypatch, itertools.count())
+    with pytest.raises(KilledError):
+        go_on("killed", "rounds.number=2")
+    let_hits_be(monkeypatch, itertools.count())
+    again = go_on("killed", "rounds.number=2")
+    assert calls[0] < 6 + moment, "it went on from a checkpoint"
+    assert history_of(again) == history_of(clean)
+    assert_same(again, clean)
+
+
+def test_without_valid_links_all_rounds_are_made(trained: Path) -> None:
+    task = api.load(trained / "pair").task
+    settings = settings_of("rounds.number=2", "protocol.seeds_from=train+valid", "integrate.method=average")
+    run = run_in_memory(task, settings, last="rounds")
+    history = history_of(run)
+    assert len(history) == 2
+    for entry in history:
+        assert entry["kept"]
+        assert entry["valid_hits"] is None
+        assert entry["judged_right"] is None
+        assert entry["num_judged"] == 0
+    assert run.artifact("refined_embeddings", EntityEmbeddings).covered.all()
+
+
+@pytest.mark.parametrize("least", [0.0, 0.6, 0.9])
+def test_pseudo_seeds_are_sure_free_and_judged(least: float) -> None:
+    task = tiny_task()
+    settings = settings_of(f"rounds.min_confidence={least}", "match.min_precision=1.0")
+    pseudo, facts = rounds._pseudo_seeds(task, noisy_vectors(task, 0.8), settings, seed=0)
+    for side in (0, 1):
+        assert len(set(pseudo[:, side].tolist())) == len(pseudo)
+    assert not set(pseudo.ravel().tolist()) & set(task.train_links.ravel().tolist())
+    valid = {(int(source), int(target)) for source, target in task.valid_links}
+    ends = {end for link in valid for end in link}
+    judged = [(s, t) for s, t in pseudo.tolist() if s in ends or t in ends]
+    assert facts["num_judged"] == len(judged) > 20
+    assert facts["judged_right"] == pytest.approx(sum(pair in valid for pair in judged) / len(judged))
+    assert facts["judged_right"] > least - 0.1, "as sure as they were said to be"
+
+
+def test_a_round_sees_the_seeds_and_the_pseudo_seeds() -> None:
+    task = tiny_task()
+    free_source = np.setdiff1d(np.arange(task.num_source_entities), task.train_links[:, 0])[:5]
+    free_target = np.setdiff1d(np.arange(task.num_source_entities, task.num_entities), task.train_links[:, 1])[:5]
+    pseudo = np.stack([free_source, free_target], axis=1)
+    for seeds_from, num_valid in (("train", 200), ("train+valid", 0)):
+        more, options = rounds._taught(task, pseudo, settings_of(f"protocol.seeds_from={seeds_from}"))
+        given: AlignmentTask = task
+        expected = {tuple(link) for link in given.seeds(seeds_from).tolist()}  # type: ignore[arg-type]
+        assert {tuple(link) for link in more.train_links.tolist()} == expected | {tuple(p) for p in pseudo.tolist()}
+        assert len(more.valid_links) == num_valid
+        assert options.train.epochs == 3
+        assert options.protocol.seeds_from == "train"

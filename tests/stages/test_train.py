@@ -1,0 +1,134 @@
+"""The stages `train` and `integrate`, in a run folder and in memory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from largegnn import api
+from largegnn.artifacts import AlignmentTask, EntityEmbeddings, SubgraphSet, TrainedModel
+from largegnn.data.inputs import DataInput
+from largegnn.errors import InputError
+from largegnn.evaluation.metrics import rank_links
+from largegnn.runs.pipeline import run_in_memory, run_pipeline
+from largegnn.settings.resolving import resolve
+from largegnn.settings.sections import PRESETS, Settings
+from largegnn.training import choose_device, integrate
+
+QUICK = ["train.dim=16", "train.epochs=4", "train.batch_size=256", "train.negatives=300", "division.parts=3"]
+
+
+def settings(*overrides: str) -> Settings:
+    return resolve(Settings, PRESETS, overrides=[*QUICK, "device=cpu", *overrides])
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("training") / "pair"
+    api.generate("small", folder=folder)
+    return folder
+
+
+def hits(task: AlignmentTask, vectors: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> float:
+    ranks = rank_links(vectors[task.test_links[:, 0]], vectors[task.test_links[:, 1]], "csls")
+    return float((ranks.source_to_target == 1).mean())
+
+
+def test_a_run_aligns_far_better_than_chance_and_leaves_no_work_behind(pair: Path, tmp_path: Path) -> None:
+    chosen = settings("train.dim=32", "train.epochs=12")
+    run = run_pipeline(tmp_path / "run", DataInput(folder=pair), chosen)
+    task = run.artifact("task", AlignmentTask)
+    embeddings = run.artifact("embeddings", EntityEmbeddings)
+    assert hits(task, embeddings.vectors) > 0.4, "chance is below .001"
+    assert bool(embeddings.covered.all())
+    history = run.outcome("train").facts["history"]
+    assert [record["epoch"] for record in history] == list(range(12))
+    assert history[-1]["valid_hits"] > 0.4
+    assert not list((tmp_path / "run").glob("work-*"))
+
+
+def test_in_memory_and_in_a_folder_are_the_same(pair: Path, tmp_path: Path) -> None:
+    chosen = settings("protocol.seeds_from=train+valid")
+    folder = run_pipeline(tmp_path / "run", DataInput(folder=pair), chosen)
+    memory = run_in_memory(folder.artifact("task", AlignmentTask), chosen, last="integrate")
+    one, other = (run.artifact("embeddings", EntityEmbeddings).vectors for run in (folder, memory))
+    assert np.array_equal(one, other), "fresh divisions made in another process must be the same"
+
+
+def test_average_and_full_differ_and_both_work(pair: Path) -> None:
+    task = api.load(pair).task
+    found = {}
+    for method in ("full", "average"):
+        run = run_in_memory(task, settings(f"integrate.method={method}"), last="integrate")
+        found[method] = run.artifact("embeddings", EntityEmbeddings).vectors
+        assert hits(task, found[method]) > 0.1
+    assert not np.allclose(found["full"], found["average"])
+
+
+def test_killed_anywhere_in_training_it_ends_the_same(pair: Path, tmp_path: Path) -> None:
+    chosen = ["train.checkpoint_seconds=0", "train.epochs=6"]
+    call = [sys.executable, "-m", "largegnn", "train"]
+    out = tmp_path / "killed"
+    options = [word for text in [*QUICK, "device=cpu", *chosen] for word in ("--set", text)]
+    begin = [*call, str(pair), "--out", str(out), *options]
+    # The undisturbed run is a process of its own too: with another number of threads sums round differently.
+    undisturbed = [str(tmp_path / "clean") if word == str(out) else word for word in begin]
+    subprocess.run(undisturbed, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    expected = run_pipeline(tmp_path / "clean", DataInput(folder=pair), settings(*chosen), last="integrate")
+    wanted = expected.artifact("embeddings", EntityEmbeddings).vectors
+    kills = 0
+    for attempt in range(7):
+        command = begin if not (out / "manifest.json").exists() else [*call, "--resume", "--out", str(out)]
+        with subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+        ) as process:
+            assert process.stderr is not None
+            # Killed after one more epoch each time, and once in the middle of one.
+            for line in process.stderr:
+                if b"train: epoch" in line:
+                    time.sleep(0.05 * attempt)
+                    os.killpg(process.pid, signal.SIGKILL)
+                    kills += 1
+                    break
+            process.stderr.read()
+        if process.returncode == 0:
+            break
+    assert kills >= 4
+    subprocess.run(
+        [*call, "--resume", "--out", str(out)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    run = run_pipeline(out, DataInput(folder=pair), settings(*chosen), last="integrate")
+    assert np.array_equal(run.artifact("embeddings", EntityEmbeddings).vectors, wanted)
+
+
+def test_other_settings_never_take_up_old_checkpoints(pair: Path, tmp_path: Path) -> None:
+    given, out = DataInput(folder=pair), tmp_path / "run"
+    first = run_pipeline(out, given, settings()).artifact("embeddings", EntityEmbeddings).vectors.copy()
+    with pytest.raises(InputError, match=r"train.learning_rate was 0.005, is 0.01"):
+        run_pipeline(out, given, settings("train.learning_rate=0.01"))
+    other = run_pipeline(out, given, settings("train.learning_rate=0.01"), force="train")
+    assert not np.array_equal(other.artifact("embeddings", EntityEmbeddings).vectors, first)
+
+
+def test_devices() -> None:
+    assert choose_device("cpu").type == "cpu"
+    assert choose_device("auto").type in ("cpu", "cuda")
+
+
+def test_vectors_that_do_not_fit_are_mapped_and_the_same(pair: Path, tmp_path: Path) -> None:
+    task = api.load(pair).task
+    run = run_in_memory(task, settings(), last="train")
+    model, subgraphs = run.artifact("model", TrainedModel), run.artifact("subgraphs", SubgraphSet)
+    for method in ("full", "average"):
+        roomy = integrate(task, model, subgraphs, settings(f"integrate.method={method}"))
+        tight = settings(f"integrate.method={method}", "train.max_memory_gb=0.003")
+        mapped = integrate(task, model, subgraphs, tight, tmp_path / method)
+        assert (tmp_path / method / "vectors.npy").stat().st_size > mapped.vectors.nbytes
+        assert np.allclose(mapped.vectors, roomy.vectors, atol=1e-6)
