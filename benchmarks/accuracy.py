@@ -17,8 +17,7 @@ from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings
 from largegnn.evaluation.metrics import rank_links, summarise
 from largegnn.runs.pipeline import run_in_memory
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import PRESETS, Settings
+from largegnn.settings import PRESETS, Settings, resolve
 
 LARGE: dict[str, Any] = {"dim": 128, "epochs": 30}
 PLAIN: dict[str, Any] = {

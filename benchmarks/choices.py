@@ -30,8 +30,7 @@ from largegnn.evaluation.metrics import Ranks, rank_links_by, rank_matrix, summa
 from largegnn.matching.dense import dense_plan
 from largegnn.planning.sizes import plan_division
 from largegnn.runs.pipeline import run_in_memory
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import PRESETS, Settings
+from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.training import choose_device
 
 MEASURES = ("cosine", "csls", "transport")

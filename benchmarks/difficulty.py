@@ -31,8 +31,7 @@ from scipy.sparse import csgraph
 
 from largegnn.artifacts import AlignmentTask, IntArray
 from largegnn.datasets.generator import generate_pair
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import WORLD_PRESETS, WorldSettings
+from largegnn.settings import WORLD_PRESETS, WorldSettings, resolve
 
 FloatArray = npt.NDArray[np.float32]
 TIE = 1e-6  # scores closer than this differ only by the order in which floats were added

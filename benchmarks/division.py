@@ -19,8 +19,7 @@ from typing import Any
 from largegnn import api
 from largegnn.artifacts import AlignmentTask
 from largegnn.division import warm_up
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import METHODS, PRESETS, Settings, WorldSettings
+from largegnn.settings import METHODS, PRESETS, Settings, WorldSettings, resolve
 
 Figures = dict[str, Any]
 SHARES = ("triples_kept", "train_kept", "valid_kept", "test_kept")

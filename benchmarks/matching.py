@@ -22,7 +22,7 @@ import torch
 from largegnn.aligning import match
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray, Neighbors
 from largegnn.machine.metering import Meter
-from largegnn.settings.sections import Settings
+from largegnn.settings import Settings
 
 Figures = dict[str, Any]
 NUM_RELATIONS = 20

@@ -23,8 +23,7 @@ from largegnn.division import warm_up
 from largegnn.evaluation.metrics import rank_links, summarise
 from largegnn.paper.subgraph_records import SubgraphRecord, read_subgraphs
 from largegnn.runs.pipeline import run_in_memory
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import METHODS, PRESETS, Settings
+from largegnn.settings import METHODS, PRESETS, Settings, resolve
 
 FILE = Path(__file__).parents[1] / "docs" / "results" / "subgraphs.json"
 SWEEP = ("csg", "cps", "sbp")

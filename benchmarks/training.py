@@ -29,8 +29,7 @@ from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.trainer import Trainer
 from largegnn.machine.metering import Meter
 from largegnn.runs.store import RunStore
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import PRESETS, Settings
+from largegnn.settings import PRESETS, Settings, resolve
 
 Figures = dict[str, Any]
 WARM_EPOCHS, MEASURED_EPOCHS, TOP = 1, 3, 10

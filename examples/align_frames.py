@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 import largegnn
-from largegnn.settings.sections import TrainSettings
+from largegnn.settings import TrainSettings
 
 
 def family(people: int, prefix: str, parent: str, spouse: str) -> pl.DataFrame:

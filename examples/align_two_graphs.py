@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import largegnn
-from largegnn.settings.sections import TrainSettings
+from largegnn.settings import TrainSettings
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings
 from largegnn.datasets.generator import generate_pair
-from largegnn.settings.sections import WorldSettings
+from largegnn.settings import WorldSettings
 
 TINY = WorldSettings(
     source_entities=800,

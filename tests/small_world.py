@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from largegnn.settings.sections import WorldSettings
+from largegnn.settings import WorldSettings
 
 __all__ = ["WORLD"]
 

@@ -17,7 +17,7 @@ from largegnn import api
 from largegnn.artifacts import REASONS, Alignment
 from largegnn.errors import InputError
 from largegnn.runs.pipeline import resume_input, run_pipeline
-from largegnn.settings.sections import Settings, TrainSettings
+from largegnn.settings import Settings, TrainSettings
 from largegnn.stages import STAGE_NAMES
 from tests.cli.small_runs import WORLD
 

@@ -17,8 +17,7 @@ from largegnn.division import PARTITIONERS
 from largegnn.division.merge import merge
 from largegnn.export import EXPORTERS, ExportInfo, export
 from largegnn.matching import SEARCHERS, search
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import PRESETS, Settings
+from largegnn.settings import PRESETS, Settings, resolve
 
 ROOT = Path(__file__).parents[1]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from largegnn.api import align, divide, generate, inspect, load, open_run, update
     from largegnn.division.merge import merge
     from largegnn.result import AlignmentResult
-    from largegnn.settings.sections import DataSettings, Settings, WorldSettings
+    from largegnn.settings import DataSettings, Settings, WorldSettings
 
 __all__ = [
     "AlignmentResult",
@@ -46,9 +46,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "DataSettings": "largegnn.settings.sections",
-    "Settings": "largegnn.settings.sections",
-    "WorldSettings": "largegnn.settings.sections",
+    "DataSettings": "largegnn.settings",
+    "Settings": "largegnn.settings",
+    "WorldSettings": "largegnn.settings",
     "AlignmentResult": "largegnn.result",
     "align": "largegnn.api",
     "divide": "largegnn.api",

@@ -32,7 +32,7 @@ from largegnn.matching.dense import dense_plan, fits_dense
 from largegnn.matching.selection import SELECTIONS, mutual_knn
 from largegnn.matching.support import SUPPORT_PER_SCORE, SupportFinder
 from largegnn.matching.transport import transport_sparse
-from largegnn.settings.sections import MatchSettings, Settings
+from largegnn.settings import MatchSettings, Settings
 
 __all__ = ["match", "score_candidates", "search"]
 

@@ -24,8 +24,7 @@ from largegnn.planning.inspection import Inspection, inspect_task
 from largegnn.result import AlignmentResult
 from largegnn.runs.pipeline import resume_input, run_in_memory, run_pipeline
 from largegnn.runs.store import RunStore
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import WORLD_PRESETS, DataSettings, ProtocolSettings, Settings, WorldSettings
+from largegnn.settings import WORLD_PRESETS, DataSettings, ProtocolSettings, Settings, WorldSettings, resolve
 from largegnn.stages import Run, plan_for
 
 __all__ = [

@@ -33,7 +33,7 @@ from largegnn.matching.dense import cosine_matrix, dense_plan, fits_dense
 from largegnn.matching.selection import mutual_knn, mutual_top1
 from largegnn.matching.support import SUPPORT_PER_SCORE, SupportFinder
 from largegnn.matching.transport import transport_sparse
-from largegnn.settings.sections import Settings
+from largegnn.settings import Settings
 
 __all__ = ["MOST_PRODUCTS", "evaluate", "protocol_of"]
 

@@ -25,7 +25,7 @@ from largegnn.division.merge import merge
 from largegnn.evaluation.metrics import rank_links
 from largegnn.runs.repartition import divide_once
 from largegnn.runs.store import RunStore
-from largegnn.settings.sections import Settings
+from largegnn.settings import Settings
 from largegnn.training import choose_device, integrate, train
 
 __all__ = ["run_rounds"]

@@ -34,7 +34,7 @@ from largegnn.machine.devices import memory_budget
 from largegnn.planning.sizes import DivisionPlan, plan_division
 from largegnn.runs.repartition import FreshDivisions, divide_once
 from largegnn.runs.store import RunStore
-from largegnn.settings.sections import Settings
+from largegnn.settings import Settings
 
 __all__ = ["STAGES", "STAGE_NAMES", "Run", "Stage", "StageOutcome", "derived_seed", "plan_for"]
 

@@ -24,7 +24,7 @@ from largegnn.embedding.structure import GraphStructure
 from largegnn.embedding.trainer import EpochRecord, Trainer
 from largegnn.errors import InputError
 from largegnn.evaluation.metrics import rank_links
-from largegnn.settings.sections import Settings
+from largegnn.settings import Settings
 
 __all__ = ["choose_device", "history_facts", "integrate", "train"]
 

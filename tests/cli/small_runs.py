@@ -17,7 +17,7 @@ import torch
 
 from largegnn import api
 from largegnn.cli import main
-from largegnn.settings.sections import WorldSettings
+from largegnn.settings import WorldSettings
 
 # 150 of the 380 entities have a counterpart; a third of these links are seeds, a third chooses, a third measures.
 WORLD = WorldSettings(

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from largegnn import api
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import PRESETS, Settings
+from largegnn.settings import PRESETS, Settings, resolve
 from tests.cli.test_cli import largegnn
 
 KEYS = {

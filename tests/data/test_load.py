@@ -13,7 +13,7 @@ from largegnn.artifacts import AlignmentTask
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadedPair, load_pair
 from largegnn.errors import InputError
-from largegnn.settings.sections import DataSettings
+from largegnn.settings import DataSettings
 from tests.conftest import tabbed
 
 

@@ -13,7 +13,7 @@ from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadedPair, load_pair
 from largegnn.data.write import WRITERS, write_pair
 from largegnn.errors import InputError, StorageError
-from largegnn.settings.sections import DataSettings
+from largegnn.settings import DataSettings
 
 PACKINGS = [None, "gzip", "bzip2", "zstd"]
 

@@ -15,8 +15,7 @@ from largegnn.artifacts import AlignmentTask, IntArray
 from largegnn.datasets.generator import GeneratedPair, WorldReport, generate_pair
 from largegnn.datasets.world import PairSampler, absent, distinct, draw_world
 from largegnn.errors import InputError
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import WORLD_PRESETS, WorldSettings
+from largegnn.settings import WORLD_PRESETS, WorldSettings, resolve
 
 EQUAL: dict[str, Any] = {
     "source_entities": 400,

@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from largegnn import api
 from largegnn.embedding.exchange import Exchange
-from largegnn.settings.sections import Settings, WorldSettings
+from largegnn.settings import Settings, WorldSettings
 from tests.embedding.grouped_run import ALONE, train_pair
 from tests.embedding.small_runs import CPU, are_equal, hits_of, save_subgraphs
 

@@ -17,7 +17,7 @@ from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.trainer import Trainer
 from largegnn.errors import ArtifactError, InputError
-from largegnn.settings.sections import Settings, WorldSettings
+from largegnn.settings import Settings, WorldSettings
 from tests.embedding.small_runs import (
     CPU,
     NUM_RELATIONS,

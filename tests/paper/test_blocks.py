@@ -18,7 +18,7 @@ from largegnn.errors import ArtifactError
 from largegnn.evaluation.metrics import rank_links, summarise
 from largegnn.paper.block_metrics import rank_in_blocks
 from largegnn.paper.blocks import train_blocks
-from largegnn.settings.sections import Settings, WorldSettings
+from largegnn.settings import Settings, WorldSettings
 from tests.embedding.small_runs import CPU, NUM_RELATIONS, random_subgraphs, small_options
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -14,7 +14,7 @@ from largegnn.embedding import trainer
 from largegnn.errors import InputError
 from largegnn.paper.systems import BEST, DATASETS, PLAIN, SYSTEMS, PaperSystem, read_systems
 from largegnn.runs.pipeline import flat_settings, run_in_memory
-from largegnn.settings.sections import Settings, WorldSettings
+from largegnn.settings import Settings, WorldSettings
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "paper"
 ALL = read_systems(CONFIGS)

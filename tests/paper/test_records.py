@@ -16,7 +16,7 @@ from largegnn.paper.records import ResultRecord, add_record, read_records, read_
 from largegnn.paper.subgraph_records import mean_rows, read_subgraphs, subgraph_section
 from largegnn.paper.systems import BEST, PLAIN, TABLES, PaperSystem, read_systems
 from largegnn.paper.tables import fill_page, make_rows, page_sections, rows_as_json, table_markdown
-from largegnn.settings.sections import Settings
+from largegnn.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 

@@ -22,7 +22,7 @@ from largegnn.paper.records import ResultRecord, add_record, read_results
 from largegnn.paper.reproduce import missing_data, plan_runs, remedy, reproduce, run_system, short_settings
 from largegnn.paper.systems import PaperSystem, read_systems
 from largegnn.runs.pipeline import run_pipeline
-from largegnn.settings.sections import WorldSettings
+from largegnn.settings import WorldSettings
 
 FILE = """
 [system]

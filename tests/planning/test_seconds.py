@@ -11,8 +11,7 @@ from largegnn.artifacts import AlignmentTask
 from largegnn.planning import seconds as timing
 from largegnn.planning.seconds import estimate_seconds
 from largegnn.planning.sizes import DivisionPlan
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import PRESETS, Settings
+from largegnn.settings import PRESETS, Settings, resolve
 from tests.noisy_vectors import tiny_task
 
 SPEED = 1e11

@@ -23,7 +23,7 @@ from largegnn.machine import metering
 from largegnn.runs import pipeline
 from largegnn.runs.pipeline import resume_input
 from largegnn.runs.store import RunStore
-from largegnn.settings.sections import DataSettings, ProtocolSettings, Settings
+from largegnn.settings import DataSettings, ProtocolSettings, Settings
 from largegnn.stages import Run
 
 # The stages that make no use of PyTorch: what is tested here is the same for all, and these take milliseconds.
@@ -163,7 +163,7 @@ KILLER = """
 import os, signal, sys
 from pathlib import Path
 from largegnn.runs import store
-from largegnn.settings.sections import Settings
+from largegnn.settings import Settings
 from largegnn.data.inputs import DataInput
 from largegnn.runs.pipeline import run_pipeline
 

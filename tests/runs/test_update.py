@@ -27,8 +27,7 @@ from largegnn.result import AlignmentResult
 from largegnn.runs import update as updating
 from largegnn.runs.pipeline import resume_input, run_pipeline
 from largegnn.runs.update import update_facts
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import PRESETS, Settings, WorldSettings
+from largegnn.settings import PRESETS, Settings, WorldSettings, resolve
 from largegnn.stages import Run, derived_seed
 from largegnn.training import choose_device, integrate
 

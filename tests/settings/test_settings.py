@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from largegnn.errors import InputError
-from largegnn.settings.resolving import describe, resolve, to_toml
-from largegnn.settings.sections import PRESETS, WORLD_PRESETS, Settings, WorldSettings
+from largegnn.settings import PRESETS, WORLD_PRESETS, Settings, WorldSettings, describe, resolve, to_toml
 
 
 def test_later_sources_win(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from largegnn import evaluating
 from largegnn.aligning import match, search
 from largegnn.artifacts import Alignment, AlignmentTask, EntityEmbeddings
 from largegnn.evaluating import evaluate
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import PRESETS, Settings
+from largegnn.settings import PRESETS, Settings, resolve
 from tests.noisy_vectors import noisy_vectors, tiny_task
 
 CPU = torch.device("cpu")

@@ -14,8 +14,7 @@ from largegnn.aligning import match, search
 from largegnn.artifacts import REASONS, Alignment, AlignmentTask, EntityEmbeddings
 from largegnn.errors import InputError
 from largegnn.matching.selection import SELECTIONS
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import PRESETS, Settings
+from largegnn.settings import PRESETS, Settings, resolve
 from tests.noisy_vectors import noisy_vectors, tiny_task
 
 CPU = torch.device("cpu")

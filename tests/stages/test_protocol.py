@@ -15,8 +15,7 @@ from largegnn.data.inputs import DataInput
 from largegnn.data.write import write_pair
 from largegnn.runs.pipeline import run_in_memory, run_pipeline
 from largegnn.runs.store import RunStore
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import PRESETS, Settings
+from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages import STAGE_NAMES, STAGES, Run
 from tests.small_world import WORLD
 

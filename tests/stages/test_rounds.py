@@ -16,8 +16,7 @@ from largegnn.artifacts import AlignmentTask, EntityEmbeddings, TrainedModel
 from largegnn.data.inputs import DataInput
 from largegnn.runs.pipeline import run_in_memory, run_pipeline
 from largegnn.runs.repartition import divide_once
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import PRESETS, Settings
+from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages import Run
 from largegnn.training import train
 from tests.noisy_vectors import noisy_vectors, tiny_task

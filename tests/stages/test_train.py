@@ -18,8 +18,7 @@ from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
 from largegnn.evaluation.metrics import rank_links
 from largegnn.runs.pipeline import run_in_memory, run_pipeline
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import PRESETS, Settings
+from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.training import choose_device, integrate
 
 QUICK = ["train.dim=16", "train.epochs=4", "train.batch_size=256", "train.negatives=300", "division.parts=3"]

@@ -22,7 +22,7 @@ from largegnn.export.tabular import plain_names, write_tsv_rows
 from largegnn.result import AlignmentResult, report_of
 from largegnn.runs.pipeline import run_pipeline
 from largegnn.runs.store import RunStore
-from largegnn.settings.sections import Settings
+from largegnn.settings import Settings
 from largegnn.stages import STAGE_NAMES, plan_for
 
 __all__ = ["align_command"]

@@ -9,8 +9,7 @@ from typing import Any
 import typer
 
 from largegnn.cli import options
-from largegnn.settings.resolving import describe, toml_value
-from largegnn.settings.sections import PRESETS, WORLD_PRESETS, Settings, WorldSettings
+from largegnn.settings import PRESETS, WORLD_PRESETS, Settings, WorldSettings, describe, toml_value
 
 __all__ = ["config_command", "settings_file"]
 

@@ -24,7 +24,7 @@ from largegnn.division import warm_up
 from largegnn.errors import InputError
 from largegnn.review.division_plot import check_plot_file, plot_divisions
 from largegnn.runs.pipeline import run_pipeline
-from largegnn.settings.sections import METHODS, Settings
+from largegnn.settings import METHODS, Settings
 from largegnn.stages import STAGE_NAMES, Run
 
 __all__ = ["divide_command"]

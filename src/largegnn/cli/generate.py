@@ -16,8 +16,7 @@ from largegnn.data.write import WRITERS, write_pair
 from largegnn.datasets.generator import generate_pair
 from largegnn.errors import InputError
 from largegnn.machine.metering import Meter
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import WORLD_PRESETS, WorldSettings
+from largegnn.settings import WORLD_PRESETS, WorldSettings, resolve
 
 __all__ = ["generate_command"]
 

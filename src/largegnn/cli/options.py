@@ -12,8 +12,7 @@ from largegnn import api
 from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
 from largegnn.runs.pipeline import resume_input
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import PRESETS, Settings
+from largegnn.settings import PRESETS, Settings, resolve
 
 __all__ = [
     "DeviceOption",

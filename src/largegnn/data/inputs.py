@@ -12,7 +12,7 @@ from pathlib import Path
 
 from largegnn.data.compression import SUFFIXES
 from largegnn.errors import InputError
-from largegnn.settings.sections import DataSettings
+from largegnn.settings import DataSettings
 
 __all__ = ["LAYOUTS", "DataInput", "PairFiles", "find_files"]
 

@@ -40,7 +40,7 @@ from largegnn.data.vocabulary import (
     to_strings,
 )
 from largegnn.errors import InputError
-from largegnn.settings.sections import DataSettings
+from largegnn.settings import DataSettings
 
 __all__ = ["LoadSummary", "LoadedPair", "load_pair"]
 

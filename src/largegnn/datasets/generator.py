@@ -23,7 +23,7 @@ import numpy as np
 from largegnn.artifacts import AlignmentTask, IntArray, StringTable, TaskNames
 from largegnn.datasets.world import PairSampler, World, absent, attract, distinct, draw_world, rescue, rewire
 from largegnn.errors import InputError
-from largegnn.settings.sections import WorldSettings
+from largegnn.settings import WorldSettings
 
 __all__ = ["GeneratedPair", "WorldReport", "generate_pair"]
 

@@ -30,7 +30,7 @@ from typing import IO
 from largegnn.data.compression import SUFFIXES, open_stream
 from largegnn.data.inputs import DataInput, find_files
 from largegnn.errors import InputError, StorageError
-from largegnn.settings.sections import DataSettings
+from largegnn.settings import DataSettings
 
 __all__ = ["UnpackedSet", "unpack"]
 

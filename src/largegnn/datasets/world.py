@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from largegnn.artifacts import IntArray
 from largegnn.errors import InputError
-from largegnn.settings.sections import WorldSettings
+from largegnn.settings import WorldSettings
 
 __all__ = ["FloatArray", "PairSampler", "World", "absent", "attract", "distinct", "draw_world", "rescue", "rewire"]
 

@@ -31,7 +31,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from largegnn.errors import InputError, StorageError
 from largegnn.machine.locks import hold
-from largegnn.settings.sections import Section
+from largegnn.settings import Section
 
 __all__ = [
     "Cost",

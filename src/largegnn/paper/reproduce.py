@@ -29,7 +29,7 @@ from largegnn.paper.records import ResultRecord, add_record, read_results
 from largegnn.paper.systems import PaperSystem
 from largegnn.result import report_of
 from largegnn.runs.pipeline import run_pipeline
-from largegnn.settings.sections import WORLD_PRESETS, Settings
+from largegnn.settings import WORLD_PRESETS, Settings
 from largegnn.stages import derived_seed
 
 __all__ = ["Planned", "missing_data", "plan_runs", "remedy", "reproduce", "run_system", "short_settings"]

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from largegnn.errors import InputError
 from largegnn.paper.tables import markdown_table
-from largegnn.settings.sections import Section
+from largegnn.settings import Section
 
 __all__ = ["FIGURES", "METHOD_NAMES", "SubgraphRecord", "mean_rows", "read_subgraphs", "subgraph_section"]
 

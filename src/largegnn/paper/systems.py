@@ -15,8 +15,7 @@ from typing import Literal
 from pydantic import Field
 
 from largegnn.errors import InputError
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import PRESETS, Section, Settings
+from largegnn.settings import PRESETS, Section, Settings, resolve
 
 __all__ = ["BEST", "DATASETS", "PLAIN", "SYSTEMS", "TABLES", "DatasetNote", "PaperSystem", "Table", "read_systems"]
 

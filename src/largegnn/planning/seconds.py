@@ -19,7 +19,7 @@ from largegnn.evaluating import MOST_PRODUCTS
 from largegnn.matching import is_exact
 from largegnn.matching.dense import fits_dense
 from largegnn.planning.sizes import DivisionPlan
-from largegnn.settings.sections import Settings
+from largegnn.settings import Settings
 from largegnn.training import choose_device
 
 __all__ = ["estimate_seconds"]

@@ -23,8 +23,7 @@ from largegnn.data.inputs import DataInput, find_files
 from largegnn.errors import InputError
 from largegnn.machine.metering import Meter
 from largegnn.runs.store import RunStore, file_checksum, fingerprint
-from largegnn.settings.resolving import resolve, to_toml
-from largegnn.settings.sections import PRESETS, Settings
+from largegnn.settings import PRESETS, Settings, resolve, to_toml
 from largegnn.stages import STAGE_NAMES, STAGES, Run, Stage, StageOutcome
 from largegnn.version import __version__
 

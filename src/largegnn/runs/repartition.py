@@ -17,8 +17,7 @@ from typing import Any, Self
 from largegnn.artifacts import AlignmentTask, MergedGraph, Partition, SubgraphSet
 from largegnn.division import PARTITIONERS, add_landmarks, build_subgraphs
 from largegnn.runs.store import RunStore
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import PRESETS, Settings
+from largegnn.settings import PRESETS, Settings, resolve
 
 __all__ = ["FreshDivisions", "divide_once"]
 

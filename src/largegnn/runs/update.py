@@ -43,8 +43,7 @@ from largegnn.evaluation.metrics import rank_links
 from largegnn.machine.metering import Meter
 from largegnn.runs.pipeline import resume_input, run_pipeline, stage_fingerprints
 from largegnn.runs.store import RunStore, file_checksum
-from largegnn.settings.resolving import resolve
-from largegnn.settings.sections import PRESETS, Settings
+from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages import STAGE_NAMES, STAGES, Run, derived_seed
 from largegnn.training import choose_device, integrate
 from largegnn.version import __version__

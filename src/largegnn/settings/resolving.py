@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
 
 from largegnn.errors import InputError
-from largegnn.settings.sections import Section
+from largegnn.settings.describe import describe
+from largegnn.settings.section import Section
 
-__all__ = ["describe", "resolve", "to_toml", "toml_value"]
+__all__ = ["resolve", "to_toml", "toml_value"]
 
 _Model = TypeVar("_Model", bound=Section)
 
@@ -51,15 +50,6 @@ def resolve(
         return model.model_validate(merged)
     except ValidationError as error:
         raise _as_input_error(model, error) from None
-
-
-def describe(model: type[Section], prefix: str = "") -> Iterator[tuple[str, str, Any, str]]:
-    """Every setting as (dotted key, allowed values, default, help), in the order they are declared."""
-    for name, field in model.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-            yield from describe(field.annotation, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", _allowed(field), field.default, field.description or ""
 
 
 def to_toml(settings: Section) -> str:
@@ -138,31 +128,6 @@ def _unknown_key(model: type[Section], key: str) -> InputError:
         expected=", ".join(close or known),
         fix="`largegnn config` prints every setting",
     )
-
-
-def _allowed(field: FieldInfo) -> str:
-    return _allowed_values(field.annotation, field.metadata)
-
-
-def _allowed_values(annotation: Any, limits: Sequence[Any]) -> str:
-    if get_origin(annotation) is Literal:
-        values = [str(value) for value in get_args(annotation)]
-        return "one of " + ", ".join(values) if len(values) > 1 else values[0]
-    if get_origin(annotation) is Annotated:
-        inner, *metadata = get_args(annotation)
-        found = [limit for entry in metadata for limit in getattr(entry, "metadata", [entry])]
-        return _allowed_values(inner, found)
-    if get_origin(annotation) in (Union, UnionType):
-        return " or ".join(_allowed_values(part, limits) for part in get_args(annotation))
-    kind = {bool: "true or false", int: "a whole number", float: "a number"}.get(annotation, "text")
-    signs = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
-    bounds = [
-        f"{sign} {getattr(limit, name)}"
-        for limit in limits
-        for name, sign in signs.items()
-        if getattr(limit, name, None) is not None
-    ]
-    return " ".join([kind, " and ".join(bounds)]).strip()
 
 
 def toml_value(value: Any) -> str:
