@@ -6,23 +6,35 @@ the same way and never shared. Arrays are handed out read-only, so that no stage
 
 from __future__ import annotations
 
-from largegnn.artifacts.arrays import IntArray
-from largegnn.artifacts.division import MergedGraph, Partition, PartitionQuality, Subgraph, SubgraphSet
+from largegnn.artifacts.alignment import REASONS, Alignment
+from largegnn.artifacts.arrays import FloatArray, IntArray, Mask
+from largegnn.artifacts.candidates import CandidateGraph, EdgeRanks
+from largegnn.artifacts.division import DivisionPlan, MergedGraph, Partition, PartitionQuality, Subgraph, SubgraphSet
 from largegnn.artifacts.embedding import EntityEmbeddings, TrainedModel
-from largegnn.artifacts.matching import REASONS, Alignment, Neighbors
+from largegnn.artifacts.history import EpochRecord, RoundRecord
+from largegnn.artifacts.neighbors import Neighbors, SearchRecord
 from largegnn.artifacts.pairs import are_among, pair_keys
+from largegnn.artifacts.plain import from_plain, to_plain
 from largegnn.artifacts.task import AlignmentTask, SeedsFrom, StringTable, TaskNames
 
 __all__ = [
     "REASONS",
     "Alignment",
     "AlignmentTask",
+    "CandidateGraph",
+    "DivisionPlan",
+    "EdgeRanks",
     "EntityEmbeddings",
+    "EpochRecord",
+    "FloatArray",
     "IntArray",
+    "Mask",
     "MergedGraph",
     "Neighbors",
     "Partition",
     "PartitionQuality",
+    "RoundRecord",
+    "SearchRecord",
     "SeedsFrom",
     "StringTable",
     "Subgraph",
@@ -30,5 +42,7 @@ __all__ = [
     "TaskNames",
     "TrainedModel",
     "are_among",
+    "from_plain",
     "pair_keys",
+    "to_plain",
 ]

@@ -1,4 +1,4 @@
-"""What every artifact checks of its arrays when it is made."""
+"""The kinds of arrays that pass between stages, and what every artifact checks of its own when it is made."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import numpy.typing as npt
 
 from largegnn.errors import ArtifactError
 
-__all__ = ["IntArray", "check_offsets", "check_range", "frozen"]
+__all__ = ["FloatArray", "IntArray", "Mask", "check_offsets", "check_range", "frozen"]
 
-IntArray = npt.NDArray[Any]
+IntArray = npt.NDArray[Any]  # whole numbers: ids in int32, offsets in int64
+FloatArray = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
 
 
 def frozen(array: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int | None, ...], name: str) -> IntArray:

@@ -9,7 +9,7 @@ import numpy as np
 from largegnn.artifacts.arrays import IntArray, check_offsets, check_range, frozen
 from largegnn.errors import ArtifactError
 
-__all__ = ["MergedGraph", "Partition", "PartitionQuality", "Subgraph", "SubgraphSet"]
+__all__ = ["DivisionPlan", "MergedGraph", "Partition", "PartitionQuality", "Subgraph", "SubgraphSet"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class MergedGraph:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """A cover of the entities by parts that may overlap.
+    """Which entities are in which part; parts may overlap.
 
     Part p holds the entities `entities[part_ptr[p]:part_ptr[p + 1]]`, strictly ascending.
     """
@@ -169,6 +169,15 @@ class SubgraphSet:
             self.triples[self.triple_ptr[index] : self.triple_ptr[index + 1]],
             self.seeds[self.seed_ptr[index] : self.seed_ptr[index + 1]],
         )
+
+
+@dataclass(frozen=True)
+class DivisionPlan:
+    """How many parts, how large they may grow, and why."""
+
+    num_parts: int
+    cap: int
+    reason: str
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from largegnn.artifacts.arrays import IntArray, check_offsets, check_range, frozen
+from largegnn.artifacts.arrays import IntArray, Mask, check_offsets, check_range, frozen
 from largegnn.errors import ArtifactError
 
 __all__ = ["AlignmentTask", "SeedsFrom", "StringTable", "TaskNames"]
@@ -63,6 +64,20 @@ class AlignmentTask:
     def num_source_triples(self) -> int:
         """Triples of the source; they come first in `triples`."""
         return int(np.searchsorted(self.triples[:, 0], self.num_source_entities))
+
+    def without_test_links(self) -> AlignmentTask:
+        """The task as every stage but the last may see it."""
+        return dataclasses.replace(self, test_links=self.test_links[:0])
+
+    def held_out(self, seeds_from: SeedsFrom = "train") -> IntArray:
+        """The valid links that are no seeds, (k, 2): what choices may be made by."""
+        return self.valid_links if seeds_from == "train" else self.valid_links[:0]
+
+    def free(self, seeds_from: SeedsFrom = "train") -> Mask:
+        """Which entities are no seeds, (num_entities,)."""
+        free = np.ones(self.num_entities, dtype=bool)
+        free[self.seeds(seeds_from).ravel()] = False
+        return free
 
     def seeds(self, seeds_from: SeedsFrom = "train") -> IntArray:
         """The links training may see, (k, 2): the honest protocol's `train`, or the paper's `train+valid`."""

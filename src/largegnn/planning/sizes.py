@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from largegnn.artifacts import DivisionPlan
 from largegnn.errors import InputError
 
-__all__ = ["DivisionPlan", "SizeEstimate", "estimate_size", "plan_division"]
+__all__ = ["SizeEstimate", "estimate_size", "plan_division"]
 
 _REFERENCE_ENTITIES, _REFERENCE_CAP, _EXPONENT = 30_000, 7_500, 0.57
 _ROOM_FOR_LANDMARKS = 1.25  # the paper's caps leave about a quarter beyond an even share
@@ -68,15 +69,6 @@ def estimate_size(num_entities: int, num_triples: int, memory_mb: float | None =
 def _num_parts(num_entities: int, cap: int) -> int:
     """As many parts as leave room for landmarks below the cap; one if everything fits."""
     return 1 if cap >= num_entities else min(math.ceil(_ROOM_FOR_LANDMARKS * num_entities / cap), num_entities)
-
-
-@dataclass(frozen=True)
-class DivisionPlan:
-    """How many parts, how large they may grow, and why."""
-
-    num_parts: int
-    cap: int
-    reason: str
 
 
 def plan_division(
