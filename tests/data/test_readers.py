@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largegnn.data import lines as lines_module
-from largegnn.data.readers import TRIPLE_READERS, read_links, read_triples
+from largegnn.data.readers import read_links, read_triples
 from largegnn.errors import InputError
+from largegnn.seams.tables import READERS
 
 Triples = list[tuple[str, str, str]]
 
@@ -305,7 +306,7 @@ def test_what_is_no_format_is_refused(tmp_path: Path) -> None:
         read(write(tmp_path / "x", ""))
 
 
-@pytest.mark.parametrize("form", TRIPLE_READERS)
+@pytest.mark.parametrize("form", list(READERS))
 @given(
     data=st.one_of(
         st.binary(max_size=300),

@@ -1,4 +1,4 @@
-"""What every reader yields: a bounded number of triples, as columns of names."""
+"""What a reader is, and what it yields: a bounded number of triples, as columns of names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from largegnn.errors import InputError
 
-__all__ = ["LONGEST_NAME", "LinkReader", "TripleBatch", "TripleReader", "check_names", "no_names"]
+__all__ = ["LONGEST_NAME", "LinkReader", "Reader", "TripleBatch", "TripleReader", "check_names", "no_names"]
 
 LONGEST_NAME = 65_535  # bytes; a name longer than this is a mistake, and would be carried through every later file
 
@@ -37,6 +37,19 @@ class TripleBatch:
 
 TripleReader = Callable[[Path], Iterator[TripleBatch]]
 LinkReader = Callable[[Path], Iterator[pl.DataFrame]]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One format, an entry of `READERS`: how triples and links are read, and which suffixes (`.nt`) files have.
+
+    `triples` yields batches of names, `links` frames of the text columns `source` and `target`. Both take a path,
+    packed or not; `largegnn.data.lines` and `largegnn.data.compression` open it.
+    """
+
+    triples: TripleReader
+    links: LinkReader
+    suffixes: tuple[str, ...] = ()
 
 
 def check_names(columns: dict[str, pl.Series], where: Callable[[int], str]) -> None:

@@ -18,7 +18,7 @@ import polars as pl
 
 from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
 from largegnn.data.links import check_known, check_splits, read_named_links
-from largegnn.data.readers import TRIPLE_READERS, read_triples
+from largegnn.data.readers import read_triples
 from largegnn.data.vocabulary import code_batches, lookup, number_names, number_triples, sorted_distinct, to_strings
 from largegnn.errors import InputError
 
@@ -81,8 +81,6 @@ def enlarge_task(task: AlignmentTask, names: TaskNames, added: Additions, form: 
         raise InputError(
             "no triples were given", expected="--source-triples FILE, --target-triples FILE, or both of them"
         )
-    if form not in ("auto", *TRIPLE_READERS):
-        raise InputError(f"no format is called {form!r}", expected=f"auto, {', '.join(TRIPLE_READERS)}")
     old = _sides_of(task, names)
     files = (added.source_triples, added.target_triples)
     source, target = (_grow(old, side, files[side], form) for side in (0, 1))

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import polars as pl
 
-from largegnn.data.batch import TripleBatch, check_names
+from largegnn.data.batch import Reader, TripleBatch, check_names
 from largegnn.data.compression import compression_of, read_chunks
 from largegnn.data.tables import LINK_HEADERS, TRIPLE_HEADERS, pick_columns, split_literals
 from largegnn.errors import InputError
 
-__all__ = ["read_parquet_links", "read_parquet_triples"]
+__all__ = ["PARQUET"]
 
 _ROWS = 2_000_000
 
@@ -81,3 +81,6 @@ def _read(path: Path, headers: tuple[tuple[str, ...], ...]) -> Iterator[tuple[pl
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+PARQUET = Reader(read_parquet_triples, read_parquet_links, (".parquet", ".pq"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -18,12 +19,12 @@ from typing import Any, Literal
 import polars as pl
 import pyoxigraph
 
-from largegnn.data.batch import TripleBatch, check_names
+from largegnn.data.batch import Reader, TripleBatch, check_names
 from largegnn.data.compression import open_stream
 from largegnn.data.lines import LineBlock, line_blocks, location
 from largegnn.errors import InputError
 
-__all__ = ["SAME_AS", "read_line_links", "read_line_triples", "read_turtle_links", "read_turtle_triples"]
+__all__ = ["NQ", "NT", "SAME_AS", "TURTLE"]
 
 SAME_AS = ("http://www.w3.org/2002/07/owl#sameAs", "http://www.w3.org/2004/02/skos/core#exactMatch")
 _LineFormat = Literal["nt", "nq"]
@@ -169,3 +170,8 @@ def _name(term: Any, nameless: dict[str, str]) -> str:
 def _checked(path: Path, batch: TripleBatch) -> TripleBatch:
     check_names({"head": batch.heads, "relation": batch.relations, "tail": batch.tails}, lambda _: str(path))
     return batch
+
+
+NT = Reader(partial(read_line_triples, kind="nt"), partial(read_line_links, kind="nt"), (".nt", ".ntriples"))
+NQ = Reader(partial(read_line_triples, kind="nq"), partial(read_line_links, kind="nq"), (".nq", ".nquads"))
+TURTLE = Reader(read_turtle_triples, read_turtle_links, (".ttl", ".turtle"))

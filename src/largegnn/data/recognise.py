@@ -1,33 +1,24 @@
 """Which format a file is in, told from its name and its first lines.
 
 The name decides where it says something (`.nt.gz`, `.tsv`); DBpedia's `.ttl` files that are N-Triples inside are read
-as N-Triples, since that is faster. A name that says nothing leaves it to the content.
+as N-Triples, since that is faster. A name that says nothing leaves it to the content. The suffixes of a format are its
+reader's own, so that the formats of other packages are recognised too.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 
 from largegnn.data.compression import SUFFIXES, read_head
 from largegnn.errors import InputError
+from largegnn.seams.tables import READERS
 
-__all__ = ["FORMATS", "plain_name", "recognise"]
+__all__ = ["plain_name", "recognise"]
 
-FORMATS = ("nt", "nq", "ttl", "tsv", "csv", "parquet")
-_SUFFIX_FORMATS = {
-    ".nt": "nt",
-    ".ntriples": "nt",
-    ".nq": "nq",
-    ".nquads": "nq",
-    ".ttl": "ttl",
-    ".turtle": "ttl",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
+_log = logging.getLogger(__name__)
+
 _TERM = r'(?:<[^<>\s]*>|_:\S+|"(?:[^"\\]|\\.)*"(?:@[\w-]+|\^\^<[^<>\s]*>)?)'
 _TRIPLE_LINE = re.compile(rf"^\s*{_TERM}\s*{_TERM}\s*{_TERM}\s*\.\s*$")
 _QUAD_LINE = re.compile(rf"^\s*{_TERM}\s*{_TERM}\s*{_TERM}\s*{_TERM}\s*\.\s*$")
@@ -40,9 +31,9 @@ def plain_name(path: Path) -> Path:
 
 
 def recognise(path: Path, num_columns: int) -> str:
-    """The format of a file whose tables have `num_columns` columns; one of `FORMATS`."""
+    """The format of a file whose tables have `num_columns` columns; a name in `READERS`."""
     head = read_head(path)
-    named = _SUFFIX_FORMATS.get(plain_name(path).suffix.lower())
+    named = _named_format(plain_name(path).suffix.lower())
     if not head.strip():
         raise InputError("the file is empty", where=str(path), expected="triples or links, one a line")
     if head.startswith(b"PAR1"):
@@ -54,11 +45,24 @@ def recognise(path: Path, num_columns: int) -> str:
         raise InputError(
             "the format of the file is not recognised",
             where=str(path),
-            expected=f"one of {', '.join(FORMATS)}",
+            expected=f"one of {', '.join(READERS)}",
             found=_shown(head),
             fix="name it with --format, or give the file the usual suffix",
         )
     return found
+
+
+def _named_format(suffix: str) -> str | None:
+    """The format whose reader claims a suffix; of two that do the first in the table, so ours before any other."""
+    if not suffix:
+        return None
+    for name in READERS:
+        try:
+            if suffix in READERS[name].suffixes:
+                return name
+        except InputError as error:  # a package that cannot be loaded is no reason to refuse another format
+            _log.warning("%s", error)
+    return None
 
 
 def _content_format(head: bytes, num_columns: int) -> str | None:

@@ -11,22 +11,23 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import polars as pl
 
-from largegnn.data.batch import TripleBatch, check_names, no_names
+from largegnn.data.batch import Reader, TripleBatch, check_names, no_names
 from largegnn.data.lines import LineBlock, last_line_end, line_blocks, location
 from largegnn.errors import InputError
 
 __all__ = [
+    "CSV",
     "LINK_HEADERS",
     "TRIPLE_HEADERS",
+    "TSV",
     "pick_columns",
-    "read_table_links",
-    "read_table_triples",
     "split_literals",
     "without_brackets",
 ]
@@ -215,3 +216,12 @@ def without_brackets(frame: pl.DataFrame) -> pl.DataFrame:
     if not bracketed:
         return frame
     return frame.with_columns(pl.col(name).str.replace(r"^<(.+)>$", "$1") for name in bracketed)
+
+
+def _reader(separator: _Separator, *suffixes: str) -> Reader:
+    triples, links = partial(read_table_triples, separator=separator), partial(read_table_links, separator=separator)
+    return Reader(triples, links, suffixes)
+
+
+TSV = _reader("\t", ".tsv", ".tab")
+CSV = _reader(",", ".csv")

@@ -62,13 +62,17 @@ class Table(Generic[_Part]):
         return name in set(self)
 
     def __len__(self) -> int:
-        return len(list(self))
+        return sum(1 for _ in self)  # list(self) would ask for the length first
 
     def add(self, name: str, part: _Part) -> None:
         """Make a part known in this process; a name that is taken is refused."""
         if name in self:
             raise InputError(f"there is a {self.kind} called {name!r} already", fix="choose another name")
         self._added[name] = part
+
+    def remove(self, name: str) -> None:
+        """Forget a part made known in this process; one that is not known stays unknown."""
+        self._added.pop(name, None)
 
     def name_of(self, part: _Part | str) -> str:
         """The name to write into settings for a part given by name or as an object."""
