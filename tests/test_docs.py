@@ -12,11 +12,11 @@ import polars as pl
 
 from largegnn.artifacts import AlignmentTask
 from largegnn.cli.config import settings_file
-from largegnn.data.readers import TRIPLE_READERS, read_triples
-from largegnn.division import PARTITIONERS
+from largegnn.data.readers import read_links, read_triples
 from largegnn.division.merge import merge
 from largegnn.export import EXPORTERS, ExportInfo, export
 from largegnn.matching import SEARCHERS, search
+from largegnn.seams.tables import PARTITIONERS, READERS
 from largegnn.settings import PRESETS, Settings, resolve
 
 ROOT = Path(__file__).parents[1]
@@ -38,7 +38,7 @@ def test_the_partitioner_of_the_extending_page_works(toy_task: AlignmentTask) ->
         partition = PARTITIONERS["in_turn"](toy_task, merge(toy_task), "train", 3, 0)
         assert (partition.num_parts, partition.num_uncovered) == (3, 0)
     finally:
-        PARTITIONERS.pop("in_turn", None)
+        PARTITIONERS.remove("in_turn")
 
 
 def test_the_reader_of_the_extending_page_works(tmp_path: Path) -> None:
@@ -47,10 +47,12 @@ def test_the_reader_of_the_extending_page_works(tmp_path: Path) -> None:
     path.write_text("a -r-> b\nb -s-> c\n")
     try:
         exec(compile(code, "extending.md", "exec"), {})
-        (batch,) = read_triples(path, "arrows")
+        (batch,) = read_triples(path)
         assert batch.tails.to_list() == ["b", "c"]
+        path.write_text("a = A\nb = B\n")
+        assert read_links(path).rows() == [("a", "A"), ("b", "B")]
     finally:
-        TRIPLE_READERS.pop("arrows", None)
+        READERS.remove("arrows")
 
 
 def test_the_searcher_of_the_extending_page_works() -> None:

@@ -27,13 +27,14 @@ from largegnn.artifacts import (
 )
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import load_pair
-from largegnn.division import PARTITIONERS, add_landmarks, build_subgraphs, check_cap, measure_quality, share_kept
+from largegnn.division import add_landmarks, build_subgraphs, check_cap, measure_quality, share_kept
 from largegnn.division.merge import count_merge, merge
 from largegnn.errors import InputError
 from largegnn.machine.devices import memory_budget
 from largegnn.planning.sizes import DivisionPlan, plan_division
 from largegnn.runs.repartition import FreshDivisions, divide_once
 from largegnn.runs.store import RunStore
+from largegnn.seams.tables import PARTITIONERS
 from largegnn.settings import Settings
 
 __all__ = ["STAGES", "STAGE_NAMES", "Run", "Stage", "StageOutcome", "derived_seed", "plan_for"]

@@ -1,4 +1,4 @@
-"""What every entry of `PARTITIONERS` promises, with landmarks over it and without."""
+"""What every entry of `PARTITIONERS` keeps, with landmarks over it and without."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from largegnn.artifacts import AlignmentTask, Partition
-from largegnn.division import PARTITIONERS, add_landmarks, build_subgraphs, check_cap, measure_quality
+from largegnn.division import add_landmarks, build_subgraphs, check_cap, measure_quality
 from largegnn.division.merge import merge
 from largegnn.errors import InputError
+from largegnn.seams.tables import PARTITIONERS
 
 NUM_PARTS = 4
 

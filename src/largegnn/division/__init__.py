@@ -1,22 +1,21 @@
-"""From a `MergedGraph` to subgraphs that fit in memory."""
+"""From a `MergedGraph` to subgraphs that fit in memory.
+
+The names below are loaded when first used: METIS and the compiled loops take a moment.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import importlib
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from largegnn.artifacts import AlignmentTask, MergedGraph, Partition, SeedsFrom
-from largegnn.division.cps import cps
-from largegnn.division.landmarks import add_landmarks, check_cap
-from largegnn.division.metis import merged_metis
-from largegnn.division.quality import measure_quality, share_kept
-from largegnn.division.sbp import sbp
-from largegnn.division.subgraphs import build_subgraphs
+if TYPE_CHECKING:
+    from largegnn.division.landmarks import add_landmarks, check_cap
+    from largegnn.division.partitioners import Partitioner
+    from largegnn.division.quality import measure_quality, share_kept
+    from largegnn.division.subgraphs import build_subgraphs
 
 __all__ = [
-    "PARTITIONERS",
     "Partitioner",
     "add_landmarks",
     "build_subgraphs",
@@ -26,26 +25,31 @@ __all__ = [
     "warm_up",
 ]
 
-Partitioner = Callable[[AlignmentTask, MergedGraph, SeedsFrom, int, int], Partition]
+_HOMES = {
+    "Partitioner": "largegnn.division.partitioners",
+    "add_landmarks": "largegnn.division.landmarks",
+    "check_cap": "largegnn.division.landmarks",
+    "measure_quality": "largegnn.division.quality",
+    "share_kept": "largegnn.division.quality",
+    "build_subgraphs": "largegnn.division.subgraphs",
+}
 
 
-def _metis(task: AlignmentTask, graph: MergedGraph, seeds_from: SeedsFrom, num_parts: int, seed: int) -> Partition:
-    """METIS on the merged graph: with landmarks this is the paper's CSG."""
-    return merged_metis(graph, num_parts, seed)
-
-
-def _cps(task: AlignmentTask, graph: MergedGraph, seeds_from: SeedsFrom, num_parts: int, seed: int) -> Partition:
-    """LargeEA's partition; it merges in its own way."""
-    return cps(task, task.seeds(seeds_from), num_parts, seed)
-
-
-def _sbp(task: AlignmentTask, graph: MergedGraph, seeds_from: SeedsFrom, num_parts: int, seed: int) -> Partition:
-    """LIME's partition; it merges in its own way."""
-    return sbp(task, task.seeds(seeds_from), num_parts, seed)
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'largegnn.division' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def warm_up() -> None:
     """Divide a graph of two nodes, so that compiled code is loaded before it is needed."""
+    import numpy as np
+
+    from largegnn.artifacts import AlignmentTask, MergedGraph, Partition
+    from largegnn.division.landmarks import add_landmarks
+    from largegnn.division.quality import measure_quality
+    from largegnn.division.subgraphs import build_subgraphs
+
     none = np.empty((0, 2), dtype=np.int32)
     task = AlignmentTask(1, 1, 0, 0, np.empty((0, 3)), np.array([(0, 1)]), none, none)
     graph = MergedGraph(np.array([0, 1]), np.zeros(3), np.empty(0), np.empty(0), np.ones(2))
@@ -55,7 +59,3 @@ def warm_up() -> None:
         cover = add_landmarks(graph, parts, task.train_links, cap=3, num_threads=1)
         build_subgraphs(task, task.train_links, cover)
         measure_quality(task, graph, cover)
-
-
-# Landmarks go over the result of any of these.
-PARTITIONERS: dict[str, Partitioner] = {"metis": _metis, "cps": _cps, "sbp": _sbp}

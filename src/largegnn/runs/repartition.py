@@ -15,8 +15,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from largegnn.artifacts import AlignmentTask, MergedGraph, Partition, SubgraphSet
-from largegnn.division import PARTITIONERS, add_landmarks, build_subgraphs
+from largegnn.division import add_landmarks, build_subgraphs
 from largegnn.runs.store import RunStore
+from largegnn.seams.tables import PARTITIONERS
 from largegnn.settings import PRESETS, Settings, resolve
 
 __all__ = ["FreshDivisions", "divide_once"]
