@@ -89,7 +89,7 @@ class Table(Generic[_Part]):
         for name, known in self._added.items():
             if known is part:
                 return name
-        addresses = self._parts | {name: point.value for name, point in _entry_points(self.name).items()}
+        addresses = {name: point.value for name, point in _entry_points(self.name).items()} | self._parts
         for name, address in addresses.items():
             if _is_loaded_at(address, part):
                 return name
