@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from largegnn.artifacts import AlignmentTask, TaskNames
+from largegnn.artifacts import AlignmentTask, TaskNames, TrainedModel
 from largegnn.errors import InputError, StorageError
 from largegnn.runs.store import FORMAT_VERSION, RunStore, fingerprint
 
 RECORD: dict[str, Any] = {
     "fingerprint": "f",
     "settings": {},
-    "facts": {},
+    "facts": {"found": [1, 2]},
     "seconds": 1.0,
     "peak_memory_mb": 2.0,
     "finished": "now",
@@ -43,24 +47,72 @@ def test_artifacts_come_back_mapped_aligned_and_equal(
         array = getattr(task, name)
         assert np.array_equal(array, getattr(toy_task, name))
         assert array.ctypes.data % 64 == 0
+        assert not array.flags.writeable
+        assert not array.flags.owndata, "mapped, not read"
+        assert np.array_equal(np.load(tmp_path / "01-task" / f"{name}.npy"), array), "any numpy can read the file"
     assert task.num_target_entities == 6
     assert list(store.load("load", "names", TaskNames).entities) == list(toy_names.entities)
-    with np.load(tmp_path / "01-task.npz", allow_pickle=False) as plain:
-        assert np.array_equal(plain["triples"], toy_task.triples), "any numpy can read the file"
+    listed = {file for files in store.stages["load"].files.values() for file in files}
+    assert listed == {path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("*/*")}
 
 
-@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
-def test_damage_is_noticed(tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames, damage: str) -> None:
-    saved(tmp_path, toy_task, toy_names)
-    path = tmp_path / "01-task.npz"
+@dataclass(frozen=True)
+class Odd:
+    """Arrays of every awkward kind."""
+
+    empty: npt.NDArray[np.float32]
+    flags: npt.NDArray[np.bool_]
+    small: npt.NDArray[np.uint8]
+    single: npt.NDArray[np.int64]
+    columns: Mapping[str, npt.NDArray[np.float64]]
+    transposed: npt.NDArray[np.int32]
+    names: TaskNames | None
+    nothing: TaskNames | None
+    sizes: tuple[int, ...]
+    maybe: npt.NDArray[np.int32] | None = None
+
+
+def test_awkward_values_come_back(tmp_path: Path, toy_names: TaskNames) -> None:
+    odd = Odd(
+        empty=np.empty((0, 7), np.float32),
+        flags=np.array([True, False]),
+        small=np.arange(3, dtype=np.uint8),
+        single=np.array(5),
+        columns={"cosine": np.array([0.5]), "name.jaro": np.array([])},
+        transposed=np.arange(6, dtype=np.int32).reshape(2, 3).T,
+        names=toy_names,
+        nothing=None,
+        sizes=(1, 2),
+    )
+    RunStore(tmp_path).save_stage("load", 1, {"odd": odd}, RECORD)
+    RunStore(tmp_path).save_scratch("work/odd", odd)
+    store = RunStore(tmp_path)
+    for back in (store.load("load", "odd", Odd), store.load_scratch("work/odd", Odd)):
+        assert back is not None
+        for name in ("empty", "flags", "small", "single", "transposed"):
+            array, expected = getattr(back, name), getattr(odd, name)
+            assert (array.shape, array.dtype, array.tolist()) == (expected.shape, expected.dtype, expected.tolist())
+        assert {name: column.tolist() for name, column in back.columns.items()} == {"cosine": [0.5], "name.jaro": []}
+        assert back.names is not None
+        assert list(back.names.entities) == list(toy_names.entities)
+        assert (back.nothing, back.sizes, back.maybe) == (None, (1, 2), None)
+
+
+def damage(path: Path, kind: str) -> None:
     data = bytearray(path.read_bytes())
-    if damage == "flip":
-        data[len(data) // 2] ^= 1
+    if kind == "flip":
+        data[-1] ^= 1
         path.write_bytes(data)
-    elif damage == "cut":
+    elif kind == "cut":
         path.write_bytes(data[:-1])
     else:
         path.unlink()
+
+
+@pytest.mark.parametrize("kind", ["flip", "cut", "remove"])
+def test_damage_is_noticed(tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames, kind: str) -> None:
+    saved(tmp_path, toy_task, toy_names)
+    damage(tmp_path / "01-task" / "triples.npy", kind)
     store = RunStore(tmp_path)
     assert not store.is_intact("load")
     assert store.is_intact("load", "names")
@@ -68,15 +120,86 @@ def test_damage_is_noticed(tmp_path: Path, toy_task: AlignmentTask, toy_names: T
         store.load("load", "task", AlignmentTask)
 
 
+def test_headers_damaged_under_our_hands_give_no_traceback(
+    tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames
+) -> None:
+    """Checksums are compared once; numpy is given what came after that."""
+    store = saved(tmp_path, toy_task, toy_names)
+    path = tmp_path / "01-task" / "triples.npy"
+    whole, refused = path.read_bytes(), 0
+    for place in range(128):
+        for mask in (1, 4, 32, 128):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ mask]) + whole[place + 1 :])
+            try:
+                store.load("load", "task", AlignmentTask)
+            except (StorageError, ValueError):  # an array of other numbers is refused by the artifact
+                refused += 1
+    assert refused > 300
+    for text in (b"", b"\x93NUMPY", b"PK\x03\x04", whole[:100], b"\x93NUMPY\x01\x00\xff\xff" + b"(" * 70_000):
+        path.write_bytes(text)
+        with pytest.raises(StorageError, match="damaged or missing"):
+            store.load("load", "task", AlignmentTask)
+
+
 def test_other_versions_and_broken_manifests_are_refused(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps({"format_version": FORMAT_VERSION + 1, "made_by": "9.9"}))
     with pytest.raises(InputError, match="another version") as error:
         RunStore(tmp_path)
     assert "9.9" in str(error.value.found)
-    for text in ("{", "[]", "{}", "null"):
-        (tmp_path / "manifest.json").write_text(text)
-        with pytest.raises(InputError, match="cannot be read"):
+
+
+WRONG: list[dict[str, Any]] = [
+    {"stages": []},
+    {"stages": {"load": None}},
+    {"stages": {"load": {}}},
+    {"stages": {"load": 7}},
+    {"format_version": "2"},
+    {"format_version": None},
+    {"format_version": True},
+    {"settings": []},
+    {"input": "folder"},
+    {"input": {"folder": 7}},
+    {"input_files": []},
+    {"input_files": {"a": None}},
+    {"input_files": {"a": {"sha256": 7}}},
+]
+WRONG_RECORDS: list[dict[str, Any]] = [
+    {"files": []},
+    {"files": {"task": "01-task"}},
+    {"files": {"task": {"01-task/triples.npy": 7}}},
+    {"files": {"task": {"01-task/triples.npy": {"bytes": "7", "sha256": ""}}}},
+    {"files": {"task": {"../triples.npy": {"bytes": 7, "sha256": ""}}}},
+    {"files": {"task": {"/triples.npy": {"bytes": 7, "sha256": ""}}}},
+    {"files": {"other": {}}},
+    {"scalars": []},
+    {"scalars": {"task": []}},
+    {"seconds": "long"},
+    {"facts": None},
+    {"settings": "all"},
+    {"fingerprint": 7},
+    {"unknown": 7},
+]
+
+
+def test_manifests_of_the_wrong_shape_are_refused(
+    tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames
+) -> None:
+    saved(tmp_path, toy_task, toy_names)
+    path = tmp_path / "manifest.json"
+    good = json.loads(path.read_text())
+    record = good["stages"]["load"]
+    texts = [json.dumps(good | wrong) for wrong in WRONG]
+    texts += [json.dumps(good | {"stages": {"load": record | wrong}}) for wrong in WRONG_RECORDS]
+    texts += ["{", "[]", "{}", "null", "7", '"x"', "[" * 100_000, "9" * 10_000, "\udcff"]
+    for text in texts:
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+        with pytest.raises(InputError, match=r"manifest cannot be read"):
             RunStore(tmp_path)
+
+
+def test_paths_no_system_takes_are_refused() -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        RunStore(Path("/tmp") / ("x" * 300))
 
 
 def test_a_failed_write_leaves_the_old_state(
@@ -98,15 +221,139 @@ def test_a_failed_write_leaves_the_old_state(
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
-    (tmp_path / "02-x.npz.partial").write_text("left by a kill")
+    for left in ("02-x.4711-0123abcd.partial", "work-train-a/division-1.4711-0123abcd.partial"):
+        (tmp_path / left).mkdir(parents=True)
+        (tmp_path / left / "half.npy").write_text("left by a kill")
+    (tmp_path / "mine.partial").write_text("not ours")
     with store.lock():
-        assert not list(tmp_path.glob("*.partial"))
+        assert [path.name for path in tmp_path.rglob("*.partial")] == ["mine.partial"]
         with pytest.raises(StorageError, match="another process"), RunStore(tmp_path).lock():
             pass
     with RunStore(tmp_path).lock():
         pass
     with pytest.raises(InputError, match="cannot be written"), RunStore(Path("/proc/nowhere")).lock():
         pass
+
+
+def test_what_was_finished_while_waiting_for_the_lock_is_seen(
+    tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames
+) -> None:
+    store = RunStore(tmp_path)
+    assert not store.stages
+    saved(tmp_path, toy_task, toy_names)
+    with store.lock():
+        assert list(store.stages) == ["load"]
+        store.update_manifest(made_by="me")
+    assert list(RunStore(tmp_path).stages) == ["load"]
+
+
+def test_files_checked_before_the_lock_are_checked_again(
+    tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames
+) -> None:
+    store = saved(tmp_path, toy_task, toy_names)
+    assert store.is_intact("load")
+    damage(tmp_path / "01-task" / "triples.npy", "flip")
+    with store.lock():
+        assert not store.is_intact("load")
+
+
+def a_model() -> TrainedModel:
+    rows = np.arange(12, dtype=np.float32).reshape(4, 3)
+    return TrainedModel("dual_amn", rows, rows[:2], np.arange(5, dtype=np.float32))
+
+
+def test_scratch_comes_back_with_its_scalars(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    assert store.load_scratch("work/round-01", TrainedModel) is None
+    for _ in range(2):  # the second takes the place of the first
+        store.save_scratch("work/round-01", a_model())
+        found = store.load_scratch("work/round-01", TrainedModel)
+        assert found is not None
+        assert found.encoder == "dual_amn"
+        assert np.array_equal(found.entity_rows, a_model().entity_rows)
+    assert [path.name for path in (tmp_path / "work").iterdir()] == ["round-01"]
+    store.remove_scratch("work/round-01")
+    store.remove_scratch("work/round-01")
+    assert store.load_scratch("work/round-01", TrainedModel) is None
+
+
+@pytest.mark.parametrize("file", ["entity_rows.npy", "artifact.json"])
+@pytest.mark.parametrize("kind", ["flip", "cut", "remove"])
+def test_damaged_scratch_is_as_if_not_there(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, file: str, kind: str
+) -> None:
+    store = RunStore(tmp_path)
+    store.save_scratch("work/round-01", a_model())
+    path = tmp_path / "work" / "round-01" / file
+    if kind == "flip" and file == "artifact.json":
+        path.write_text(path.read_text().replace("dual_amn", "dual_amo"))
+    else:
+        damage(path, kind)
+        if file == "artifact.json" and kind == "cut":
+            damage(path, kind)  # the last byte is a line break, without which all is said
+    assert store.load_scratch("work/round-01", TrainedModel) is None
+    assert "made again" in caplog.text
+    store.save_scratch("work/round-01", a_model())
+    assert store.load_scratch("work/round-01", TrainedModel) is not None
+
+
+def test_foreign_scratch_is_as_if_not_there(
+    tmp_path: Path, toy_task: AlignmentTask, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = RunStore(tmp_path)
+    store.save_scratch("work/x", toy_task)
+    assert store.load_scratch("work/x", TrainedModel) is None
+    assert "holds a AlignmentTask" in caplog.text
+    (tmp_path / "work" / "y").write_text("a file")
+    assert store.load_scratch("work/y", TrainedModel) is None
+
+    store.save_scratch("work/z", Other("dual_amn"))
+    assert store.load_scratch("work/z", TrainedModel) is None
+
+
+@dataclass(frozen=True)
+class Other:
+    """What another version called by the same name."""
+
+    encoder: str
+
+
+Other.__name__ = "TrainedModel"
+
+
+def test_a_deleted_manifest_is_made_again(
+    tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = saved(tmp_path, toy_task, toy_names)
+    store.update_manifest(settings={"seed": 3}, input={"folder": "x"}, input_files={"x": {"sha256": "y"}})
+    for number, name in enumerate(("merge", "partition", "subgraphs"), start=2):
+        store.save_stage(name, number, {name: toy_task}, {**RECORD, "fingerprint": name})
+    store.forget(["subgraphs"])
+    before = store.manifest
+    (tmp_path / "manifest.json").unlink()
+    with caplog.at_level(logging.WARNING):
+        store = RunStore(tmp_path)
+    assert "records of its stages: load, merge, partition" in caplog.text
+    assert store.manifest == before
+    assert all(store.is_intact(stage) for stage in store.stages)
+    assert not (tmp_path / "manifest.json").exists(), "reading writes nothing"
+    with store.lock():
+        pass
+    assert json.loads((tmp_path / "manifest.json").read_text()) == before
+
+
+def test_damaged_records_are_not_used_to_make_a_manifest(
+    tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = saved(tmp_path, toy_task, toy_names)
+    for number, name in enumerate(("merge", "partition"), start=2):
+        store.save_stage(name, number, {name: toy_task}, RECORD)
+    (tmp_path / "manifest.json").unlink()
+    path = tmp_path / "02-merge.json"
+    path.write_text(path.read_text().replace('"fingerprint": "f"', '"fingerprint": "g"'))
+    (tmp_path / "09-mine.json").write_text("[1]")
+    assert list(RunStore(tmp_path).stages) == ["load", "partition"]
+    assert "02-merge.json: not used" in caplog.text
 
 
 def test_fingerprints_tell_values_apart() -> None:
@@ -120,7 +367,8 @@ def test_a_run_folder_needs_numpy_alone(tmp_path: Path, toy_task: AlignmentTask,
 import sys
 class Block:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"polars", "pydantic", "pyoxigraph", "pymetis", "typer", "rich", "zstandard", "numba"}:
+        if name.split(".")[0] in {"polars", "pydantic", "pyoxigraph", "pymetis", "typer", "rich", "zstandard", "numba",
+                                  "filelock"}:
             raise ImportError(name)
 sys.meta_path.insert(0, Block())
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""A file held against other processes: one writer at a time, let go by the system even when a process is killed."""
+"""Files held against other processes: one writer at a time, let go by the system even when a process is killed.
+
+In: a file to hold, or the folder it guards. Out: nothing; what is inside the `with` happens in one process at a time.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,65 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["hold"]
+from largegnn.errors import InputError, StorageError
+
+__all__ = ["hold", "hold_folder", "hold_place"]
+
+_LOCK = ".lock"
 
 
 @contextlib.contextmanager
 def hold(file: Path, *, wait: bool) -> Iterator[bool]:
     """Hold a file, made with its folder if need be; False where another process holds it and one does not `wait`.
 
-    The file stays: removing it would let a third process hold a new one of the same name.
+    The file stays: it is only removed by whoever holds it (`hold_place`).
     """
+    from filelock import FileLock, Timeout  # here, so that reading a run folder needs numpy alone
+
     file.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(file, timeout=-1 if wait else 0)
     try:
-        import fcntl
-    except ImportError:  # Windows has no advisory locks of this kind
-        yield True
-        return
-    with file.open("w") as handle:
+        lock.acquire()
+    except Timeout:
+        held = False
+    else:
+        held = True
+    try:
+        yield held
+    finally:
+        if held:
+            lock.release()
+
+
+@contextlib.contextmanager
+def hold_folder(folder: Path) -> Iterator[None]:
+    """Hold a folder, made if need be, for one writer; refuse where another process works in it."""
+    with _held_or_refused(folder, folder / _LOCK):
+        yield
+
+
+@contextlib.contextmanager
+def hold_place(path: Path) -> Iterator[None]:
+    """Hold the place of a file or folder that is made elsewhere and renamed to it; nothing of the lock stays."""
+    file = path.with_name(f".{path.name}{_LOCK}")
+    with _held_or_refused(path, file):
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
+            yield
+        finally:
+            # Safe while it is held: whoever opened this very file sees that it has no name any more, and begins anew.
+            with contextlib.suppress(OSError):
+                file.unlink()
+
+
+@contextlib.contextmanager
+def _held_or_refused(place: Path, file: Path) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        try:
+            held = stack.enter_context(hold(file, wait=False))
+        except OSError as error:
+            raise InputError(
+                "the output folder cannot be written", where=str(place), found=error.strerror or str(error)
+            ) from None
+        if not held:
+            raise StorageError(f"another process is working in {place}; wait for it or use another folder")
+        yield

@@ -1,0 +1,176 @@
+"""Files and folders that are there whole or not at all: the one place where anything is written atomically.
+
+In: a path, and a function that writes. Out: the file or folder. It is written beside its place under a name of its
+own, flushed to disk and renamed, so a kill at any moment leaves what stood there before. Two processes never write
+under one name, and what a killed one left is known by its name (`sweep_partials`).
+A full disk or a folder that cannot be written is a `StorageError` that says what to do.
+Cost: one flush for each file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from largegnn.errors import StorageError
+
+__all__ = ["ByteSink", "partial_path", "sweep_partials", "write_files", "write_folder", "write_text"]
+
+_Result = TypeVar("_Result")
+_FREE_SPACE = "nothing was left there; free some space or name another place, and try again"
+_PARTIAL = re.compile(r".*\.\d+-[0-9a-f]{8}\.partial", re.DOTALL)
+_MOST_ATTEMPTS = 10  # at renaming a folder, while another process renames one to the same place
+
+
+class ByteSink:
+    """A file to append bytes to; remembers what the system said when it refused.
+
+    polars reports a full disk in one way for Parquet and another for CSV, and given a real file writes past Python. It
+    is therefore given this, which has no descriptor to write past.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def write(self, data: Any, /) -> int:
+        """Append bytes."""
+        try:
+            return self._file.write(data)
+        except OSError as error:
+            self.error = error
+            raise
+
+    def flush(self) -> None:
+        """Hand to the system what is still held back."""
+        try:
+            self._file.flush()
+        except OSError as error:
+            self.error = error
+            raise
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self._file.tell()
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Move; polars asks for it, and never moves back."""
+        return self._file.seek(offset, whence)
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Nothing can be read; polars looks whether the method is there."""
+        raise OSError("this file is only written")
+
+
+def write_files(writers: Mapping[Path, Callable[[ByteSink], object]], *, fix: str = _FREE_SPACE) -> None:
+    """Write all of these files, or none; folders on the way to them are made. `fix` says what to do on failure."""
+    partials: dict[Path, Path] = {}
+    with contextlib.ExitStack() as stack:
+        for path, write in writers.items():
+            with _told(path, fix):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                partials[path] = stack.enter_context(_swept(partial_path(path)))
+                _write(partials[path], write)
+        for path, partial in partials.items():
+            with _told(path, fix):
+                partial.replace(path)
+
+
+def write_text(path: Path, text: str, *, fix: str = _FREE_SPACE) -> None:
+    """Write a text file in UTF-8."""
+    write_files({path: lambda sink: sink.write(text.encode("utf-8"))}, fix=fix)
+
+
+def write_folder(folder: Path, fill: Callable[[Path], _Result], *, fix: str = _FREE_SPACE) -> _Result:
+    """Put a folder of files, which `fill` writes into the empty one it is given, in the place of what is there.
+
+    Returns what `fill` returns.
+    """
+    with _told(folder, fix), _swept(partial_path(folder)) as partial:
+        partial.mkdir(parents=True)
+        result = fill(partial)
+        for path in sorted(partial.rglob("*")):
+            if path.is_file():
+                _flush(path)
+        _replace_folder(folder, partial)
+    return result
+
+
+def partial_path(path: Path) -> Path:
+    """A name beside a path that no other process uses, and `sweep_partials` knows."""
+    # Names may have 255 bytes: the longest that can be written must be a name to write beside, too.
+    return path.with_name(f"{path.name[:40]}.{os.getpid()}-{secrets.token_hex(4)}.partial")
+
+
+def sweep_partials(folder: Path) -> None:
+    """Remove what killed processes left half-written in a folder and below; only its one writer may do this."""
+    for path in [*folder.rglob("*.partial")]:
+        if _PARTIAL.fullmatch(path.name):
+            _remove(path)
+
+
+def _write(path: Path, write: Callable[[ByteSink], object]) -> None:
+    with path.open("xb") as file:
+        sink = ByteSink(file)
+        try:
+            write(sink)
+        except Exception:
+            if sink.error is not None:
+                raise sink.error from None
+            raise
+        sink.flush()
+        os.fsync(file.fileno())
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _replace_folder(folder: Path, new: Path) -> None:
+    """Rename a folder to a place where another may stand, which goes aside first: no folder is renamed over another."""
+    for attempt in range(1, _MOST_ATTEMPTS + 1):
+        with _swept(partial_path(folder)) as old:
+            with contextlib.suppress(FileNotFoundError):
+                folder.rename(old)
+            try:
+                new.rename(folder)
+                return
+            except OSError:
+                if folder.exists() and attempt < _MOST_ATTEMPTS:  # another process was faster
+                    continue
+                with contextlib.suppress(OSError):
+                    old.rename(folder)
+                raise
+
+
+@contextlib.contextmanager
+def _swept(partial: Path) -> Iterator[Path]:
+    """A name to write to; nothing stays there."""
+    try:
+        yield partial
+    finally:
+        _remove(partial)
+
+
+@contextlib.contextmanager
+def _told(path: Path, fix: str) -> Iterator[None]:
+    """A failure of the system as one of ours."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}; {fix}") from error
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
