@@ -21,7 +21,7 @@ from largegnn.settings import PRESETS, Settings, resolve
 
 LARGE: dict[str, Any] = {"dim": 128, "epochs": 30}
 PLAIN: dict[str, Any] = {
-    "train": LARGE | {"negatives": 0, "refresh_every": 0},
+    "train": LARGE | {"negatives": 0, "repartition_every": 0},
     "integrate": {"method": "average"},
 }
 
@@ -39,13 +39,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "plain": PLAIN,
     "plain, 45 epochs": changed(PLAIN, train={"epochs": 45}),
     "plain w/o CLG": changed(PLAIN, landmarks={"enabled": False}),
-    "plain w/o CNS": changed(PLAIN, train={"cross_weight": 0.0}),
-    "plain w/o ER": changed(PLAIN, train={"reconstruction_weight": 0.0}),
-    "plain w/o both": changed(PLAIN, train={"cross_weight": 0.0, "reconstruction_weight": 0.0}),
+    "plain w/o CNS": changed(PLAIN, train={"losses": {"cross_subgraph": 0.0}}),
+    "plain w/o ER": changed(PLAIN, train={"losses": {"reconstruction": 0.0}}),
+    "plain w/o both": changed(PLAIN, train={"losses": {"cross_subgraph": 0.0, "reconstruction": 0.0}}),
     "whole graph": {
         "division": {"parts": 1},
         "landmarks": {"enabled": False},
-        "train": LARGE | {"refresh_every": 0},
+        "train": LARGE | {"repartition_every": 0},
     },
     "gcn": {"train": LARGE | {"encoder": "gcn"}},
 }

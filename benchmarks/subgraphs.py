@@ -28,7 +28,7 @@ from largegnn.settings import METHODS, PRESETS, Settings, resolve
 FILE = Path(__file__).parents[1] / "docs" / "results" / "subgraphs.json"
 SWEEP = ("csg", "cps", "sbp")
 EPOCHS = 30
-PLAIN: dict[str, Any] = {"dim": 128, "negatives": 0, "refresh_every": 0}
+PLAIN: dict[str, Any] = {"dim": 128, "negatives": 0, "repartition_every": 0}
 
 
 def settings_of(task: AlignmentTask, method: str, parts: int, seed: int, epochs: int = EPOCHS) -> Settings:

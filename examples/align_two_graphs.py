@@ -28,7 +28,7 @@ def main() -> None:
         largegnn.generate(world, folder=data, form="nt", packing="gzip")
 
         # Few and short epochs: this is an example. Leave `settings` out for the defaults.
-        settings = largegnn.Settings(train=TrainSettings(dim=32, epochs=8, refresh_every=0))
+        settings = largegnn.Settings(train=TrainSettings(dim=32, epochs=8, repartition_every=0))
         result = largegnn.align(
             data / "source.nt.gz",
             data / "target.nt.gz",

@@ -21,7 +21,7 @@ from largegnn.settings import Settings, TrainSettings
 from largegnn.stages import STAGE_NAMES
 from tests.cli.small_runs import WORLD
 
-QUICK = Settings(device="cpu", train=TrainSettings(dim=8, epochs=4, refresh_every=0))
+QUICK = Settings(device="cpu", train=TrainSettings(dim=8, epochs=4, repartition_every=0))
 COLUMNS = ["source", "target", "score", "cosine", "margin", "confidence", "mutual", "rank", "accepted"]
 Frames = dict[str, pl.DataFrame]
 

@@ -34,7 +34,7 @@ WORLD = WorldSettings(
     missing=0.05,
 )
 # Two epochs find too few valid links to calibrate by; four are enough.
-HASTY = ["--device", "cpu", "--set", "train.dim=8", "--set", "train.epochs=2", "--set", "train.refresh_every=0"]
+HASTY = ["--device", "cpu", "--set", "train.dim=8", "--set", "train.epochs=2", "--set", "train.repartition_every=0"]
 QUICK = [*HASTY, "--set", "train.epochs=4"]
 
 

@@ -14,7 +14,7 @@ from largegnn.embedding import trainer
 from largegnn.errors import InputError
 from largegnn.paper.systems import BEST, DATASETS, PLAIN, SYSTEMS, PaperSystem, read_systems
 from largegnn.runs.pipeline import flat_settings, run_in_memory
-from largegnn.settings import Settings, WorldSettings
+from largegnn.settings import DEFAULT_LOSSES, Settings, WorldSettings
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "paper"
 ALL = read_systems(CONFIGS)
@@ -27,23 +27,21 @@ CHANGES: dict[str, dict[str, Any]] = {
     "LargeEA": {
         **NO_LANDMARKS,
         "division.partitioner": "cps",
-        "train.cross_weight": 0.0,
-        "train.reconstruction_weight": 0.0,
+        "train.losses": {"alignment": 1.0, "reconstruction": 0.0, "cross_subgraph": 0.0},
     },
     "LIME": {
         **NO_LANDMARKS,
         "division.partitioner": "sbp",
-        "train.cross_weight": 0.0,
-        "train.reconstruction_weight": 0.0,
+        "train.losses": {"alignment": 1.0, "reconstruction": 0.0, "cross_subgraph": 0.0},
     },
     "LargeGNN (CPS)": {**NO_LANDMARKS, "division.partitioner": "cps"},
     "LargeGNN (SBP)": {**NO_LANDMARKS, "division.partitioner": "sbp"},
     "LargeGNN w/o CLG": NO_LANDMARKS,
     PLAIN: {},
-    "LargeGNN w/o CNS": {"train.cross_weight": 0.0},
-    "LargeGNN w/o ER": {"train.reconstruction_weight": 0.0},
-    "LargeGNN w/o both": {"train.cross_weight": 0.0, "train.reconstruction_weight": 0.0},
-    BEST: {"train.refresh_every": 2, "integrate.method": "full"},
+    "LargeGNN w/o CNS": {"train.losses": {"alignment": 1.0, "reconstruction": 20.0, "cross_subgraph": 0.0}},
+    "LargeGNN w/o ER": {"train.losses": {"alignment": 1.0, "reconstruction": 0.0, "cross_subgraph": 0.6}},
+    "LargeGNN w/o both": {"train.losses": {"alignment": 1.0, "reconstruction": 0.0, "cross_subgraph": 0.0}},
+    BEST: {"train.repartition_every": 2, "integrate.method": "full"},
 }
 
 
@@ -76,7 +74,7 @@ def test_a_file_changes_what_its_name_says_and_nothing_else(system: PaperSystem)
 BEST_CHANGES: dict[str, dict[str, Any]] = {
     "ContEA_FR_EN": {"train.scale": 20.0},
     **{
-        name: {"train.epochs": 10, "train.refresh_every": 0}
+        name: {"train.epochs": 10, "train.repartition_every": 0}
         for name in ("DEBIAN_FILES_1M", "dbpedia1m", "DBpedia1M_EN_FR", "DBpedia1M_EN_DE")
     },
 }
@@ -89,9 +87,8 @@ def test_the_plain_setting_is_the_papers(dataset: str) -> None:
     settings, table = BY_NAME[dataset, PLAIN].settings, table_of(dataset)
     assert (settings.division.parts, settings.landmarks.cap) == STAND_IN_SIZES.get(dataset, SIZES[table])
     assert settings.protocol.seeds_from == "train+valid"
-    assert (settings.train.refresh_every, settings.integrate.method) == (0, "average")
-    assert settings.train.cross_weight > 0
-    assert settings.train.reconstruction_weight > 0
+    assert (settings.train.repartition_every, settings.integrate.method) == (0, "average")
+    assert settings.train.losses == DEFAULT_LOSSES
     assert settings.rounds.number == 0
 
 

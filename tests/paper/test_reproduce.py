@@ -44,10 +44,11 @@ dim = 8
 epochs = {epochs}
 batch_size = 16
 negatives = 40
-cross_weight = {weight}
-reconstruction_weight = {weight}
-refresh_every = 0
+repartition_every = 0
 checkpoint_seconds = 0.0
+[train.losses]
+cross_subgraph = {weight}
+reconstruction = {weight}
 [integrate]
 method = "average"
 """

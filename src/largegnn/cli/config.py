@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from largegnn.cli import options
-from largegnn.settings import PRESETS, WORLD_PRESETS, Settings, WorldSettings, describe, toml_value
+from largegnn.settings import PRESETS, WORLD_PRESETS, Section, Settings, WorldSettings, describe, toml_value
 
 __all__ = ["config_command", "settings_file"]
 
@@ -22,19 +22,12 @@ def config_command(
 ) -> None:
     """Print every setting with its value, default, what is allowed and what it does; the output is a settings file."""
     settings = options.run_settings(preset, config, overrides, {})
-    values = settings.model_dump()
-    if as_json:
-        described = {
-            name: [
-                {"key": key, "default": default, "allowed": allowed, "help": text}
-                for key, allowed, default, text in describe(model)
-            ]
-            for name, model in (("settings", Settings), ("generate", WorldSettings))
-        }
-        presets = {"run": PRESETS, "generate": WORLD_PRESETS}
-        typer.echo(json.dumps({"values": values, **described, "presets": presets}, indent=1))
+    if not as_json:
+        typer.echo(settings_file(settings))
         return
-    typer.echo(settings_file(settings))
+    described = {"settings": _described(Settings), "generate": _described(WorldSettings)}
+    presets = {"run": PRESETS, "generate": WORLD_PRESETS}
+    typer.echo(json.dumps({"values": settings.model_dump(), **described, "presets": presets}, indent=1))
 
 
 def settings_file(settings: Settings) -> str:
@@ -42,27 +35,34 @@ def settings_file(settings: Settings) -> str:
     return "\n".join([*_run_lines(settings.model_dump()), *_generate_lines()])
 
 
+def _described(model: type[Section]) -> list[dict[str, Any]]:
+    return [
+        {"key": setting.key, "default": setting.default, "allowed": setting.allowed, "help": setting.help}
+        for setting in describe(model)
+    ]
+
+
 def _run_lines(values: dict[str, Any]) -> Iterator[str]:
     yield "# Settings of a run. Give this file with --config, or single settings with --set section.key=value."
     yield from _preset_lines(PRESETS)
     section = ""
-    for key, allowed, default, text in describe(Settings):
-        *sections, name = key.split(".")
+    for setting in describe(Settings):
+        *sections, name = setting.key.split(".")
         if sections and sections[0] != section:
             section = sections[0]
             yield from ("", f"[{section}]")
         value: Any = values
-        for part in key.split("."):
+        for part in setting.key.split("."):
             value = value[part]
-        yield f"# {text} ({allowed}; default {toml_value(default)})"
+        yield f"# {setting.help} Allowed: {setting.allowed}. Default: {toml_value(setting.default)}."
         yield f"{name} = {toml_value(value)}"
 
 
 def _generate_lines() -> Iterator[str]:
     yield from ("", "# Settings of `largegnn generate`, which takes a file of its own or --set key=value.")
     yield from _preset_lines(WORLD_PRESETS)
-    for key, allowed, default, text in describe(WorldSettings):
-        yield f"#   {key} = {toml_value(default)}   # {text} ({allowed})"
+    for setting in describe(WorldSettings):
+        yield f"#   {setting.key} = {toml_value(setting.default)}   # {setting.help} Allowed: {setting.allowed}."
 
 
 def _preset_lines(presets: dict[str, dict[str, Any]]) -> Iterator[str]:

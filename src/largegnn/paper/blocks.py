@@ -45,7 +45,7 @@ def train_blocks(
     subgraphs: SubgraphSet, num_relations: int, options: TrainOptions, device: torch.device, seed: int
 ) -> Iterator[BlockEmbeddings]:
     """Train a model for each block on that block alone; each follows from `seed` and the block's number."""
-    options = replace(options, cross_weight=0.0, reconstruction_weight=0.0, refresh_every=0)
+    options = replace(options, losses={"alignment": 1.0}, repartition_every=0)
     for index in range(len(subgraphs)):
         block = subgraphs.subgraph(index)
         _log.info("train: block %d of %d, %d entities", index + 1, len(subgraphs), len(block.entities))

@@ -31,7 +31,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from largegnn.errors import InputError, StorageError
 from largegnn.machine.locks import hold
-from largegnn.settings import Section
+from largegnn.settings import StrictModel
 
 __all__ = [
     "Cost",
@@ -52,7 +52,7 @@ _MEASURES: tuple[Measure, ...] = ("hits@1", "hits@5", "hits@10", "mrr")
 _NO_RECORDS = ("subgraphs.json",)
 
 
-class Pairs(Section):
+class Pairs(StrictModel):
     """Pairs put out by one decision, judged by the test links; precision is null where there are none."""
 
     precision: Share | None
@@ -61,7 +61,7 @@ class Pairs(Section):
     pairs: int = Field(ge=0)
 
 
-class PartitionFigures(Section):
+class PartitionFigures(StrictModel):
     """What a division keeps, and what it cost."""
 
     train_kept: Share | None
@@ -71,7 +71,7 @@ class PartitionFigures(Section):
     peak_memory_mb: Amount | None
 
 
-class Cost(Section):
+class Cost(StrictModel):
     """What training cost."""
 
     seconds: Amount | None
@@ -79,7 +79,7 @@ class Cost(Section):
     peak_gpu_mb: Amount | None
 
 
-class ResultRecord(Section):
+class ResultRecord(StrictModel):
     """One finished run."""
 
     dataset: str = Field(min_length=1)

@@ -147,8 +147,11 @@ def short_settings(system: PaperSystem) -> dict[str, str | int | float | bool]:
     }
     if landmarks.enabled:
         short["cap"] = landmarks.cap
-    names = ("dim", "epochs", "batch_size", "negatives", "cross_weight", "reconstruction_weight", "refresh_every")
-    short |= {name: getattr(train, name) for name in names}
+    short |= {name: getattr(train, name) for name in ("dim", "epochs", "batch_size", "negatives")}
+    # The names of stored records.
+    short["cross_weight"] = train.losses["cross_subgraph"]
+    short["reconstruction_weight"] = train.losses["reconstruction"]
+    short["refresh_every"] = train.repartition_every
     return short if system.training == "blocks" else short | {"integrate": settings.integrate.method}
 
 

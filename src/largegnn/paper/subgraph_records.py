@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from largegnn.errors import InputError
 from largegnn.paper.tables import markdown_table
-from largegnn.settings import Section
+from largegnn.settings import StrictModel
 
 __all__ = ["FIGURES", "METHOD_NAMES", "SubgraphRecord", "mean_rows", "read_subgraphs", "subgraph_section"]
 
@@ -34,7 +34,7 @@ FIGURES = {
 }
 
 
-class SubgraphRecord(Section):
+class SubgraphRecord(StrictModel):
     """One division, and what training on it gave where that was measured."""
 
     model_config = ConfigDict(populate_by_name=True)

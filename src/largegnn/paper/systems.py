@@ -156,11 +156,12 @@ def _read_file(file: Path) -> PaperSystem:
         settings = resolve(Settings, PRESETS, values=content)
     except InputError as error:
         raise InputError(error.problem, expected=error.expected, found=error.found, where=str(file)) from None
-    if system.training == "blocks" and (settings.train.cross_weight or settings.train.reconstruction_weight):
+    others = {name: weight for name, weight in settings.train.losses.items() if name != "alignment"}
+    if system.training == "blocks" and any(others.values()):
         raise InputError(
             "models of single blocks have no losses across them",
             where=str(file),
-            expected="train.cross_weight = 0 and train.reconstruction_weight = 0 with training = 'blocks'",
+            expected="train.losses.alignment alone above 0 with training = 'blocks'",
         )
     return PaperSystem(
         name=system.name,

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from largegnn.artifacts import SeedsFrom
+from largegnn.seams.tables import READERS
+from largegnn.settings.parts import PartOf
 from largegnn.settings.section import Section, Share
 
 __all__ = ["DataSettings", "ProtocolSettings"]
-
-FileFormat = Literal["auto", "nt", "nq", "ttl", "tsv", "csv", "parquet"]
-FolderFormat = Literal["auto", "openea", "dbpedia1m", "dbp15k", "pair"]
 
 
 class DataSettings(Section):
     """How files become an alignment task (stage `load`)."""
 
-    format: FileFormat = Field("auto", description="format of the two triple files; auto = from name and content")
-    layout: FolderFormat = Field("auto", description="layout of a data set folder; auto = from the files in it")
-    fold: int = Field(1, ge=1, description="which fold of an OpenEA folder to read")
+    format: Annotated[str, PartOf(READERS, "auto")] = Field(
+        "auto", description="Format of the two triple files. auto: by name and content."
+    )
+    layout: Literal["auto", "openea", "dbpedia1m", "dbp15k", "pair"] = Field(
+        "auto", description="Layout of a data set folder. auto: by the files in it."
+    )
+    fold: int = Field(1, ge=1, le=1_000, description="Fold of an OpenEA folder.")
     valid_share: Share = Field(
-        0.1, description="share of the seeds held out as valid links where no valid links are given"
+        0.1, description="Share of the seeds held out as valid links. Used only where no valid links are given."
     )
     skip_unknown: bool = Field(
-        False, description="drop seeds whose entities are in neither graph file instead of refusing them"
+        False, description="Skip seeds with an entity that is in neither graph. false: such a seed is an error."
     )
 
 
@@ -33,5 +36,5 @@ class ProtocolSettings(Section):
     """What training may see (every stage from `merge` on)."""
 
     seeds_from: SeedsFrom = Field(
-        "train", description="links used as seeds: train (honest), or train+valid (as the paper's tables were made)"
+        "train", description="Links used as seeds. train+valid is how the paper's tables were made."
     )

@@ -2,46 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from largegnn.settings.parts import PartOf, PartsOf, WeightsOf
 from largegnn.settings.section import Section
 
-__all__ = ["describe"]
+__all__ = ["SettingInfo", "describe"]
+
+Kind = Literal["switch", "integer", "number", "text", "list", "weights"]
 
 
-def describe(model: type[Section], prefix: str = "") -> Iterator[tuple[str, str, Any, str]]:
-    """Every setting as (dotted key, allowed values, default, help), in the order they are declared."""
+@dataclass(frozen=True)
+class SettingInfo:
+    """One setting: its dotted key, its kind of value, its default, and what it does."""
+
+    key: str
+    kind: Kind
+    default: Any
+    help: str
+    field: FieldInfo
+
+    @property
+    def allowed(self) -> str:
+        """What is allowed, in words; the names of swappable parts include those of installed packages."""
+        return _allowed(self.field.annotation, self.field.metadata)
+
+
+def describe(model: type[Section], prefix: str = "") -> Iterator[SettingInfo]:
+    """Every setting in the order of declaration."""
     for name, field in model.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
             yield from describe(field.annotation, f"{prefix}{name}.")
         else:
-            yield f"{prefix}{name}", _allowed(field), field.default, field.description or ""
+            yield SettingInfo(f"{prefix}{name}", _kind(field), field.default, field.description or "", field)
 
 
-def _allowed(field: FieldInfo) -> str:
-    return _allowed_values(field.annotation, field.metadata)
+def _kind(field: FieldInfo) -> Kind:
+    if any(isinstance(entry, PartsOf) for entry in field.metadata):
+        return "list"
+    if get_origin(field.annotation) is Mapping or any(isinstance(entry, WeightsOf) for entry in field.metadata):
+        return "weights"
+    kinds: dict[Any, Kind] = {bool: "switch", int: "integer", float: "number"}
+    return kinds.get(field.annotation, "text")
 
 
-def _allowed_values(annotation: Any, limits: Sequence[Any]) -> str:
+def _allowed(annotation: Any, limits: Sequence[Any]) -> str:
+    for entry in limits:
+        if isinstance(entry, (PartOf, PartsOf, WeightsOf)):
+            return entry.allowed
     if get_origin(annotation) is Literal:
         values = [str(value) for value in get_args(annotation)]
         return "one of " + ", ".join(values) if len(values) > 1 else values[0]
     if get_origin(annotation) is Annotated:
         inner, *metadata = get_args(annotation)
-        found = [limit for entry in metadata for limit in getattr(entry, "metadata", [entry])]
-        return _allowed_values(inner, found)
+        return _allowed(inner, [limit for entry in metadata for limit in getattr(entry, "metadata", [entry])])
     if get_origin(annotation) in (Union, UnionType):
-        return " or ".join(_allowed_values(part, limits) for part in get_args(annotation))
+        return " or ".join(_allowed(part, limits) for part in get_args(annotation))
     kind = {bool: "true or false", int: "a whole number", float: "a number"}.get(annotation, "text")
-    signs = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
-    bounds = [
-        f"{sign} {getattr(limit, name)}"
+    return " ".join([kind, *_bounds(limits)])
+
+
+def _bounds(limits: Sequence[Any]) -> list[str]:
+    bound = {
+        name: value
+        for name in ("ge", "gt", "le", "lt")
         for limit in limits
-        for name, sign in signs.items()
-        if getattr(limit, name, None) is not None
-    ]
-    return " ".join([kind, " and ".join(bounds)]).strip()
+        if (value := getattr(limit, name, None)) is not None
+    }
+    words = {"ge": "from", "gt": "above", "le": "to", "lt": "to below"}
+    return [f"{words[name]} {value:,}" for name, value in bound.items()]

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from largegnn.seams.tables import PARTITIONERS
+from largegnn.settings.parts import PartOf
 from largegnn.settings.section import Section
 
 __all__ = ["DivisionSettings", "LandmarkSettings"]
@@ -14,21 +16,21 @@ __all__ = ["DivisionSettings", "LandmarkSettings"]
 class DivisionSettings(Section):
     """How the merged graph is divided (stage `partition`)."""
 
-    partitioner: Literal["metis", "cps", "sbp"] = Field(
-        "metis", description="metis = METIS on the merged graph; cps = LargeEA's partition; sbp = LIME's"
+    partitioner: Annotated[str, PartOf(PARTITIONERS)] = Field(
+        "metis", description="metis: METIS on the merged graph. cps: the partition of LargeEA. sbp: that of LIME."
     )
-    parts: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
-        "auto", description="number of subgraphs; auto = from the size of the graph and the memory of the device"
+    parts: Annotated[int, Field(ge=1, le=100_000)] | Literal["auto"] = Field(
+        "auto", description="Number of subgraphs. auto: by the size of the graph and the memory of the device."
     )
 
 
 class LandmarkSettings(Section):
     """Which entities are recalled into the parts they connect (stage `landmarks`)."""
 
-    enabled: bool = Field(True, description="recall landmarks; false is the paper's `w/o CLG`")
-    cap: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
-        "auto", description="entities a subgraph may reach with its landmarks; auto = a quarter over an even share"
+    enabled: bool = Field(True, description="Recall landmarks. false: the paper's `w/o CLG`.")
+    cap: Annotated[int, Field(ge=1, le=1_000_000_000)] | Literal["auto"] = Field(
+        "auto", description="Most entities of a subgraph, landmarks included. auto: a quarter above an even share."
     )
-    eta: float = Field(0.001, gt=0, description="smoothing of the importance of an entity near a seed")
-    decay: float = Field(0.01, gt=0, le=1, description="how much less an entity one hop further away is worth")
-    hops: int = Field(2, ge=1, le=2, description="how far from a part its landmarks may lie")
+    eta: float = Field(0.001, ge=1e-9, le=1, description="Smoothing of the importance of an entity near a seed.")
+    decay: float = Field(0.01, ge=1e-9, le=1, description="Factor on the importance of an entity for each hop.")
+    hops: int = Field(2, ge=1, le=2, description="Greatest distance of a landmark from its part.")

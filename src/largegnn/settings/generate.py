@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -10,29 +10,33 @@ from largegnn.settings.section import Section, Share
 
 __all__ = ["WorldSettings"]
 
+Entities = Annotated[int, Field(ge=10, le=1_000_000_000)]
+Relations = Annotated[int, Field(ge=1, le=1_000_000)]
+Triples = Annotated[int, Field(ge=10, le=10_000_000_000)]
+
 
 class WorldSettings(Section):
     """Size and difficulty of a generated pair (`largegnn generate`)."""
 
-    source_entities: int = Field(3_000, ge=10, description="entities of the source graph")
-    target_entities: int = Field(3_000, ge=10, description="entities of the target graph")
-    links: int = Field(2_400, ge=3, description="entities both graphs describe; the others have no counterpart")
-    source_relations: int = Field(60, ge=1, description="relations of the source graph")
-    target_relations: int = Field(50, ge=1, description="relations of the target graph")
-    source_triples: int = Field(12_000, ge=10, description="triples of the source graph")
-    target_triples: int = Field(10_500, ge=10, description="triples of the target graph")
+    source_entities: Entities = Field(3_000, description="Entities of the source graph.")
+    target_entities: Entities = Field(3_000, description="Entities of the target graph.")
+    links: int = Field(2_400, ge=3, le=1_000_000_000, description="Entities in both graphs. The others are unmatched.")
+    source_relations: Relations = Field(60, description="Relations of the source graph.")
+    target_relations: Relations = Field(50, description="Relations of the target graph.")
+    source_triples: Triples = Field(12_000, description="Triples of the source graph.")
+    target_triples: Triples = Field(10_500, description="Triples of the target graph.")
     missing: Share = Field(
-        0.2, description="share of the facts about linked entities that the richer graph lacks; the poorer lacks more"
+        0.2, description="Share of the facts about linked entities that the richer graph lacks. The poorer lacks more."
     )
-    wrong: Share = Field(0.02, description="share of each graph's triples that state something false")
+    wrong: Share = Field(0.02, description="Share of false triples in each graph.")
     degree_exponent: float = Field(
-        2.2, gt=1.5, le=5, description="exponent of the power law of entity degrees; smaller = heavier hubs"
+        2.2, gt=1.5, le=5, description="Exponent of the power law of entity degrees. Smaller: heavier hubs."
     )
-    relation_exponent: float = Field(1.0, ge=0, le=3, description="exponent of the Zipf law of relation frequencies")
-    community_size: int = Field(60, ge=2, description="mean number of entities in a community")
-    inside: Share = Field(0.7, description="share of the facts whose two ends lie in one community")
-    train_share: Share = Field(0.2, description="share of the links written as train links")
-    valid_share: Share = Field(0.1, description="share of the links written as valid links; the rest are test links")
+    relation_exponent: float = Field(1.0, ge=0, le=3, description="Exponent of the Zipf law of relation frequencies.")
+    community_size: int = Field(60, ge=2, le=1_000_000_000, description="Mean number of entities in a community.")
+    inside: Share = Field(0.7, description="Share of the facts with both ends in one community.")
+    train_share: Share = Field(0.2, description="Share of the links written as train links.")
+    valid_share: Share = Field(0.1, description="Share of the links written as valid links. The rest are test links.")
 
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:

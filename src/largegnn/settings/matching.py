@@ -2,44 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from largegnn.settings.section import Positive, Section, Weight
+from largegnn.seams.tables import SCORINGS, SEARCHERS, SELECTIONS
+from largegnn.settings.parts import PartOf
+from largegnn.settings.section import MemoryGB, Section
 
 __all__ = ["MatchSettings", "SearchSettings"]
+
+Neighbors = Annotated[int, Field(ge=1, le=10_000)]
 
 
 class SearchSettings(Section):
     """How the nearest entities of the other graph are found (stage `search`)."""
 
-    method: Literal["auto", "torch", "flat", "ivf", "hnsw"] = Field(
-        "auto",
-        description="auto = exact with torch on a GPU or for small graphs, else Faiss IVF; see docs/alignment.md",
+    method: Annotated[str, PartOf(SEARCHERS, "auto")] = Field(
+        "auto", description="Search method. auto: exact with torch on a GPU or for small graphs, else Faiss IVF."
     )
-    k: Positive = Field(12, description="neighbours kept for each entity; at least match.csls_k and match.k")
-    recall: float = Field(0.95, gt=0, le=1, description="share of true neighbours an approximate search must find")
-    max_memory_gb: float = Field(4.0, gt=0, description="memory of the search beyond vectors and results")
+    k: Neighbors = Field(12, description="Neighbours kept for each entity. At least match.csls_k and match.k.")
+    recall: float = Field(0.95, ge=0.01, le=1, description="Recall that an approximate search must reach.")
+    max_memory_gb: MemoryGB = Field(4.0, description="Memory in GB of the search, without vectors and results.")
 
 
 class MatchSettings(Section):
-    """How neighbours become pairs with a confidence (stage `match`)."""
+    """How candidates become accepted pairs with a confidence (stage `match`)."""
 
-    scoring: Literal["cosine", "csls", "transport"] = Field(
-        "csls", description="score of a pair; transport suits graphs where nearly every entity has a counterpart"
+    scoring: Annotated[str, PartOf(SCORINGS)] = Field(
+        "csls", description="Score of a pair. transport suits graphs where nearly every entity has a counterpart."
     )
-    csls_k: Positive = Field(10, description="neighbourhood of CSLS")
-    support_weight: Weight = Field(0.15, description="cosine that one supporting neighbour pair is worth; 0 = off")
-    temperature: float = Field(0.02, gt=0, description="of transport (Sinkhorn)")
-    iterations: Positive = Field(30, description="of transport")
-    selection: Literal["mutual_top1", "mutual_knn", "one_to_one"] = Field(
-        "mutual_top1", description="which pairs may be put out; mutual_knn with k = 5 is the paper's"
+    csls_k: Neighbors = Field(10, description="Neighbours in the mean of CSLS.")
+    support_weight: float = Field(
+        0.15, ge=0, le=100, description="What a pair of matched neighbours adds to the cosine. 0: nothing."
     )
-    k: Positive = Field(5, description="candidates kept for each entity, and the k of mutual_knn")
+    temperature: float = Field(0.02, ge=0.001, le=10, description="Temperature of transport (Sinkhorn).")
+    iterations: int = Field(30, ge=1, le=10_000, description="Iterations of transport (Sinkhorn).")
+    selection: Annotated[str, PartOf(SELECTIONS)] = Field(
+        "mutual_top1", description="Which pairs may be accepted. mutual_knn with k = 5 is the paper's."
+    )
+    k: Neighbors = Field(5, description="Candidates kept for each entity, and the k of mutual_knn.")
     threshold: Literal["f1", "none"] = Field(
-        "f1", description="f1 = cut where the F1 expected from the valid links is best; none = put out all selected"
+        "f1", description="f1: the threshold with the highest expected F1. none: accept all selected pairs."
     )
     min_precision: float = Field(
-        0.0, ge=0, le=1, description="put out as many pairs as keep this expected precision; 0 = as threshold says"
+        0.0, ge=0, le=1, description="Accept as many pairs as keep this expected precision. 0: as threshold says."
     )

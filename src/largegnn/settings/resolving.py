@@ -1,26 +1,29 @@
-"""Settings from where users write them, and back to text.
+"""Settings from where users write them.
 
 They come from several places, later ones win: the defaults, a preset, a TOML file, `--set section.key=value`. An
 unknown key, a wrong type or an impossible combination is an `InputError` that names the key and what is allowed.
+Text from users is bounded before it is read, so that no file and no flag can hang or crash the program.
 """
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
-
 from largegnn.errors import InputError
 from largegnn.settings.describe import describe
+from largegnn.settings.quoting import shown
+from largegnn.settings.refusal import unknown_key
 from largegnn.settings.section import Section
 
-__all__ = ["resolve", "to_toml", "toml_value"]
+__all__ = ["read_settings_file", "resolve"]
 
 _Model = TypeVar("_Model", bound=Section)
+_MOST_BYTES = 100_000
+_MOST_CHARACTERS = 2_000
+_MOST_DOTS = 200
 
 
 def resolve(
@@ -33,107 +36,102 @@ def resolve(
 ) -> _Model:
     """Build settings from defaults, `values`, a preset, a TOML file and `key=value` overrides, later ones winning."""
     merged: dict[str, Any] = {}
-    _merge(merged, values or {})
+    _merge(merged, _nested(model, values or {}))
     if preset is not None:
         if preset not in presets:
             raise InputError(
-                f"no preset is called {preset!r}",
+                f"no preset is called {shown(preset)!r}",
                 expected=f"one of {', '.join(presets)}",
                 fix="see `largegnn config` for what each preset sets",
             )
         _merge(merged, presets[preset])
     if file is not None:
-        _merge(merged, _read_toml(file))
+        _merge(merged, read_settings_file(file))
     for override in overrides:
         _merge(merged, _parse_override(model, override))
+    return model(**merged)
+
+
+def read_settings_file(file: Path) -> dict[str, Any]:
+    """The values of a TOML file."""
     try:
-        return model.model_validate(merged)
-    except ValidationError as error:
-        raise _as_input_error(model, error) from None
+        with file.open("rb") as stream:
+            content = stream.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        found = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError("the settings file cannot be read", where=shown(str(file)), found=found) from None
+    if len(content) > _MOST_BYTES:
+        raise InputError("the settings file is too large", where=str(file), expected=f"at most {_MOST_BYTES:,} bytes")
+    try:
+        text = content.decode("utf-8-sig")
+        _refuse_long_keys(text)
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError("the settings file is not valid TOML", where=str(file), found=shown(str(error))) from None
 
 
-def to_toml(settings: Section) -> str:
-    """Settings as TOML text that `resolve` reads back to the same settings."""
-    values = settings.model_dump()
-    lines = [f"{key} = {toml_value(value)}" for key, value in values.items() if not isinstance(value, dict)]
-    for section, content in values.items():
-        if isinstance(content, dict):
-            lines += ["", f"[{section}]"] + [f"{key} = {toml_value(value)}" for key, value in content.items()]
-    return "\n".join(lines).lstrip("\n") + "\n"
+def _refuse_long_keys(text: str) -> None:
+    """Refuse keys of very many parts, which the reader of TOML needs hours for."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.count(".") > _MOST_DOTS and not line.lstrip().startswith("#"):
+            raise ValueError(f"more than {_MOST_DOTS} dots in line {number}")
 
 
-def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
+def _merge(into: dict[str, Any], values: Mapping[str, Any], depth: int = 3) -> None:
+    """Lay values over others; settings are at most three keys deep, and whatever is deeper is left to the check."""
     for key, value in values.items():
-        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
-            _merge(into[key], value)
+        if depth > 1 and isinstance(value, Mapping):
+            inner = into[key] = dict(into[key]) if isinstance(into.get(key), Mapping) else {}
+            _merge(inner, value, depth - 1)
         else:
-            into[key] = dict(value) if isinstance(value, Mapping) else value
+            into[key] = value
 
 
-def _read_toml(file: Path) -> dict[str, Any]:
-    try:
-        text = file.read_bytes()
-    except OSError as error:
-        raise InputError("the settings file cannot be read", where=str(file), found=error.strerror) from None
-    try:
-        return tomllib.loads(text.decode("utf-8-sig"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError("the settings file is not valid TOML", where=str(file), found=str(error)) from None
+def _nested(model: type[Section], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by nested keys, where some are given by dotted keys."""
+    nested: dict[str, Any] = {}
+    for key, value in values.items():
+        if not isinstance(key, str):
+            raise InputError("the key of a setting is text", found=shown(key))
+        _merge(nested, _under(_path(model, key), value) if "." in key else {key: value})
+    return nested
 
 
 def _parse_override(model: type[Section], override: str) -> dict[str, Any]:
     key, equals, text = override.partition("=")
     key, text = key.strip(), text.strip()
+    if len(override.splitlines()) > 1:
+        raise InputError("--set takes one line", found=shown(override), fix="give --set once for each setting")
     if not equals or not key:
-        raise InputError("--set takes section.key=value", found=override, fix="for example --set data.fold=2")
-    if key not in {known for known, *_ in describe(model)}:
-        raise _unknown_key(model, key)
-    # A bare word is a string; everything else is written as in TOML.
+        raise InputError("--set takes section.key=value", found=shown(override), fix="for example --set data.fold=2")
+    if len(override) > _MOST_CHARACTERS:
+        raise InputError(f"--set takes at most {_MOST_CHARACTERS:,} characters", found=shown(override))
+    return _under(_path(model, key), _value(text))
+
+
+def _path(model: type[Section], key: str) -> tuple[str, ...]:
+    """The nested keys of a dotted key; after the key of weights, all that follows is the name of a part."""
+    for setting in describe(model):
+        if key == setting.key:
+            return tuple(key.split("."))
+        if setting.kind == "weights" and key.startswith(f"{setting.key}."):
+            name = key.removeprefix(f"{setting.key}.").strip("\"'")
+            return (*setting.key.split("."), name)
+    raise unknown_key(model, key)
+
+
+def _under(path: Sequence[str], value: object) -> dict[str, Any]:
+    for key in reversed(path):
+        value = {key: value}
+    assert isinstance(value, dict)
+    return value
+
+
+def _value(text: str) -> object:
+    """What is written after `=`: as in TOML, where a word needs no quotes."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text
-    nested: dict[str, Any] = {}
-    *sections, last = key.split(".")
-    inner = nested
-    for section in sections:
-        inner = inner.setdefault(section, {})
-    inner[last] = value
-    return nested
-
-
-def _as_input_error(model: type[Section], error: ValidationError) -> InputError:
-    first = error.errors(include_url=False)[0]
-    known = {name: (allowed, default) for name, allowed, default, _ in describe(model)}
-    # A setting of several types adds the type that was tried to its path.
-    path = [str(part) for part in first["loc"]]
-    key = next((key for size in range(len(path), 0, -1) if (key := ".".join(path[:size])) in known), ".".join(path))
-    if first["type"] == "extra_forbidden":
-        return _unknown_key(model, key)
-    if key in known:
-        return InputError(
-            f"the setting {key} has an impossible value",
-            expected=f"{known[key][0]} (default {toml_value(known[key][1])})",
-            found=repr(first["input"]),
-        )
-    problem = str(first["msg"]).removeprefix("Value error, ")
-    return InputError("the settings do not go together" + (f" ({key})" if key else ""), expected=problem)
-
-
-def _unknown_key(model: type[Section], key: str) -> InputError:
-    known = [name for name, *_ in describe(model)]
-    close = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
-    return InputError(
-        f"no setting is called {key}",
-        expected=", ".join(close or known),
-        fix="`largegnn config` prints every setting",
-    )
-
-
-def toml_value(value: Any) -> str:
-    """A plain value as TOML writes it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return repr(value)
+    except (ValueError, RecursionError):
+        return text
+    # What follows a # is a comment in TOML; here it would be lost without a word.
+    return text if "#" in text and "#" not in shown(value) else value

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from largegnn.seams.tables import CHANNELS, ENGINES
 from largegnn.settings.data import DataSettings, ProtocolSettings
 from largegnn.settings.division import DivisionSettings, LandmarkSettings
 from largegnn.settings.matching import MatchSettings, SearchSettings
+from largegnn.settings.parts import PartOf, PartsOf
+from largegnn.settings.reporting import EvaluateSettings, ReportSettings
 from largegnn.settings.section import Section
 from largegnn.settings.training import IntegrateSettings, RoundSettings, TrainSettings
 
@@ -18,8 +21,14 @@ __all__ = ["Settings"]
 class Settings(Section):
     """All settings of a run."""
 
-    seed: int = Field(0, ge=0, lt=2**32, description="random seed; every stage derives its own generator from it")
-    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where to compute; auto = a GPU if there is one")
+    seed: int = Field(0, ge=0, le=2**32 - 1, description="Random seed. Every stage derives its own from it.")
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="Device. auto: a GPU if there is one.")
+    engine: Annotated[str, PartOf(ENGINES)] = Field(
+        "local", description="Where the stages run. local: on this machine."
+    )
+    channels: Annotated[tuple[str, ...], PartsOf(CHANNELS)] = Field(
+        ("structure", "rules"), description="Sources of candidate pairs. structure alone is the paper's system."
+    )
     data: DataSettings = DataSettings()
     protocol: ProtocolSettings = ProtocolSettings()
     division: DivisionSettings = DivisionSettings()
@@ -29,6 +38,8 @@ class Settings(Section):
     rounds: RoundSettings = RoundSettings()
     search: SearchSettings = SearchSettings()
     match: MatchSettings = MatchSettings()
+    evaluate: EvaluateSettings = EvaluateSettings()
+    report: ReportSettings = ReportSettings()
 
     @model_validator(mode="after")
     def _check_neighbors(self) -> Self:

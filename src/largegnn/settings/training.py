@@ -2,41 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from largegnn.settings.section import Positive, Section, Share, Weight
+from largegnn.seams.tables import ENCODERS, LOSSES
+from largegnn.settings.parts import PartOf, WeightsOf
+from largegnn.settings.section import MemoryGB, Section, Share, Weight
 
-__all__ = ["IntegrateSettings", "RoundSettings", "TrainSettings"]
+__all__ = ["DEFAULT_LOSSES", "IntegrateSettings", "RoundSettings", "TrainSettings"]
+
+# Paper: reconstruction is ER, cross_subgraph is CNS.
+DEFAULT_LOSSES = {"alignment": 1.0, "reconstruction": 20.0, "cross_subgraph": 0.6}
+Epochs = Annotated[int, Field(ge=1, le=10_000)]
+Nodes = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class TrainSettings(Section):
     """How the encoder is trained over the subgraphs (stage `train`)."""
 
-    encoder: Literal["dual_amn", "gcn"] = Field("dual_amn", description="the graph neural network")
-    dim: Positive = Field(64, description="numbers in an input row; 128 is a little better and takes twice the time")
-    epochs: Positive = Field(25, description="passes over the subgraphs")
-    batch_size: Positive = Field(512, description="seeds in a step")
-    negatives: int = Field(2_000, ge=0, description="nodes of the subgraph a seed is pushed away from; 0 = all")
-    learning_rate: float = Field(0.005, gt=0, description="of RMSprop, at the start; it falls along a cosine")
-    gamma: float = Field(1.0, ge=0, description="margin of the alignment loss")
-    scale: float = Field(30.0, gt=0, description="how much harder negatives weigh more (lambda)")
-    shift: float = Field(10.0, ge=0, description="shift of the alignment loss (tau)")
-    dropout: Share = Field(0.3, description="share of an output hidden in training")
-    reconstruction_weight: Weight = Field(20.0, description="weight of entity reconstruction (ER); 0 = off")
-    reconstruction_dropout: Share = Field(0.3, description="share of a row hidden in reconstruction")
-    cross_weight: Weight = Field(0.6, description="weight of cross-subgraph negatives (CNS); 0 = off")
-    cross_gamma: float = Field(0.0, ge=0, description="margin of the cross-subgraph negatives")
-    cross_negatives: Positive = Field(1_000, description="entities outside the subgraph drawn for a step")
-    refresh_every: int = Field(
-        2, ge=0, description="epochs between fresh divisions, made beside the training; 0 = never"
+    encoder: Annotated[str, PartOf(ENCODERS)] = Field("dual_amn", description="The graph neural network.")
+    dim: int = Field(
+        64, ge=1, le=4_096, description="Dimension of an input vector. 128 is a little better and takes twice the time."
     )
-    validate_every: Positive = Field(5, description="epochs between looks at the valid links, which choose the epoch")
-    checkpoint_seconds: Weight = Field(60.0, description="seconds between checkpoints, at the end of an epoch")
-    max_memory_gb: float = Field(4.0, gt=0, description="memory that sizes of chunks and caches follow from")
+    epochs: Epochs = Field(25, description="Passes over the subgraphs.")
+    batch_size: int = Field(512, ge=1, le=1_000_000, description="Seeds in a training step.")
+    negatives: Nodes = Field(2_000, description="Negatives of a seed, drawn from its subgraph. 0: all nodes.")
+    learning_rate: float = Field(
+        0.005, ge=1e-8, le=1, description="Learning rate of RMSprop at the start. It falls along a cosine."
+    )
+    losses: Annotated[Mapping[str, Weight], WeightsOf(LOSSES, DEFAULT_LOSSES, 10_000)] = Field(
+        DEFAULT_LOSSES, description="Weight of each loss. 0: off. A loss that is not named keeps its default."
+    )
+    gamma: float = Field(1.0, ge=0, le=100, description="Margin of the alignment loss.")
+    scale: float = Field(30.0, ge=0.01, le=1_000, description="How much more hard negatives count (lambda).")
+    shift: float = Field(10.0, ge=0, le=1_000, description="Shift of the alignment loss (tau).")
+    dropout: Share = Field(0.3, description="Dropout of the encoder's output.")
+    reconstruction_dropout: Share = Field(0.3, description="Dropout of the input vector in reconstruction.")
+    cross_gamma: float = Field(0.0, ge=0, le=100, description="Margin of the cross-subgraph loss.")
+    cross_negatives: int = Field(
+        1_000, ge=1, le=1_000_000, description="Entities outside the subgraph drawn in a training step."
+    )
+    repartition_every: int = Field(
+        2, ge=0, le=10_000, description="Epochs between repartitionings, which run beside the training. 0: never."
+    )
+    validate_every: Epochs = Field(
+        5, description="Epochs between evaluations on the valid links. The best of these epochs is kept."
+    )
+    checkpoint_seconds: float = Field(
+        60.0, ge=0, le=86_400, description="Least seconds between checkpoints. They are written at the end of an epoch."
+    )
+    max_memory_gb: MemoryGB = Field(4.0, description="Memory in GB for chunks and caches.")
     precision: Literal["float32", "tf32"] = Field(
-        "float32", description="of matrix products on a GPU; tf32 is faster, and made no difference at 15K"
+        "float32", description="Precision of matrix products on a GPU. tf32 is faster."
     )
 
 
@@ -44,14 +63,13 @@ class IntegrateSettings(Section):
     """How every entity gets one vector (stage `integrate`)."""
 
     method: Literal["full", "average"] = Field(
-        "full",
-        description="full = encode the whole graph in chunks; average = mean over the subgraphs, after the paper",
+        "full", description="full: encode the whole graph in chunks. average: the paper's mean over the subgraphs."
     )
 
 
 class RoundSettings(Section):
-    """Whether confident pairs become seeds of further training (stage `rounds`)."""
+    """Self-training: confident pairs become pseudo-seeds of further training (stage `rounds`)."""
 
-    number: int = Field(0, ge=0, le=20, description="rounds of training on with confident pairs as seeds; 0 = none")
-    epochs: Positive = Field(10, description="epochs of each round")
-    min_confidence: float = Field(0.5, ge=0, le=1, description="confidence from which a pair becomes a seed")
+    number: int = Field(0, ge=0, le=20, description="Number of self-training rounds. 0: none.")
+    epochs: Epochs = Field(10, description="Epochs of a self-training round.")
+    min_confidence: float = Field(0.5, ge=0, le=1, description="Least confidence of a pseudo-seed.")
