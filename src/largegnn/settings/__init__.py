@@ -5,6 +5,7 @@ from __future__ import annotations
 from largegnn.settings.data import DataSettings, ProtocolSettings
 from largegnn.settings.describe import SettingInfo, describe
 from largegnn.settings.division import DivisionSettings, LandmarkSettings
+from largegnn.settings.flat import flat_settings
 from largegnn.settings.generate import WorldSettings
 from largegnn.settings.matching import MatchSettings, SearchSettings
 from largegnn.settings.presets import METHODS, PRESETS, WORLD_PRESETS
@@ -37,6 +38,7 @@ __all__ = [
     "TrainSettings",
     "WorldSettings",
     "describe",
+    "flat_settings",
     "resolve",
     "to_toml",
     "toml_value",

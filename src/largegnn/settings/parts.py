@@ -15,6 +15,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from largegnn.errors import InputError
 from largegnn.seams import Table
+from largegnn.settings.quoting import shown
 
 __all__ = ["PartOf", "PartsOf", "RefusedPartError", "WeightsOf"]
 
@@ -68,9 +69,9 @@ class PartsOf:
             value = [name for part in value.split(",") if (name := part.strip())]
         given = tuple(value) if isinstance(value, (list, tuple)) else (value,)
         names = tuple(_name_of(self, part) for part in given)
-        if len(set(names)) != len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise RefusedPartError(InputError(f"the {self.table.kind} {str(twice)[:100]} is named twice"))
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise RefusedPartError(InputError(f"the {self.table.kind} {shown(twice)} is named twice"))
         if len(names) < self.least:
             raise RefusedPartError(InputError(f"no {self.table.kind} is named", expected=self.allowed))
         return names
@@ -103,7 +104,7 @@ class WeightsOf:
         """The weights over their defaults."""
         if not isinstance(value, Mapping):
             return value
-        weights: dict[object, object] = dict(self.defaults)
+        weights: dict[Any, Any] = dict(self.defaults)
         weights |= {_name_of(self, part): weight for part, weight in value.items()}
         if not any(weights.values()):
             raise RefusedPartError(InputError(f"every {self.table.kind} is off", expected="one weight above 0"))

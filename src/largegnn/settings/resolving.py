@@ -80,6 +80,8 @@ def _refuse_long_keys(text: str) -> None:
 def _merge(into: dict[str, Any], values: Mapping[str, Any], depth: int = 3) -> None:
     """Lay values over others; settings are at most three keys deep, and whatever is deeper is left to the check."""
     for key, value in values.items():
+        if depth > 1 and not isinstance(key, str):
+            raise InputError("the key of a setting is text", found=shown(key))
         if depth > 1 and isinstance(value, Mapping):
             inner = into[key] = dict(into[key]) if isinstance(into.get(key), Mapping) else {}
             _merge(inner, value, depth - 1)
@@ -91,16 +93,15 @@ def _nested(model: type[Section], values: Mapping[str, Any]) -> dict[str, Any]:
     """Values by nested keys, where some are given by dotted keys."""
     nested: dict[str, Any] = {}
     for key, value in values.items():
-        if not isinstance(key, str):
-            raise InputError("the key of a setting is text", found=shown(key))
-        _merge(nested, _under(_path(model, key), value) if "." in key else {key: value})
+        dotted = isinstance(key, str) and "." in key
+        _merge(nested, _under(_path(model, key), value) if dotted else {key: value})
     return nested
 
 
 def _parse_override(model: type[Section], override: str) -> dict[str, Any]:
     key, equals, text = override.partition("=")
     key, text = key.strip(), text.strip()
-    if len(override.splitlines()) > 1:
+    if "".join(override.splitlines()) != override:
         raise InputError("--set takes one line", found=shown(override), fix="give --set once for each setting")
     if not equals or not key:
         raise InputError("--set takes section.key=value", found=shown(override), fix="for example --set data.fold=2")

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+
+from largegnn.division.partitioners import sbp
+from largegnn.errors import InputError
+from largegnn.seams.tables import CHANNELS, ENCODERS, MEASURES, PARTITIONERS
+from largegnn.settings import (
+    DataSettings,
+    DivisionSettings,
+    EvaluateSettings,
+    MatchSettings,
+    ReportSettings,
+    SearchSettings,
+    Settings,
+    TrainSettings,
+)
+
+
+class Encoder:
+    """Stands for an encoder of a user's."""
+
+
+def measure(ranks: object) -> float:
+    return 0.0
+
+
+def test_a_part_is_named_by_its_name_its_address_or_itself() -> None:
+    assert TrainSettings(encoder="gcn").encoder == "gcn"
+    assert TrainSettings(encoder="tests.settings.test_parts:Encoder").encoder == "tests.settings.test_parts:Encoder"
+    assert TrainSettings(encoder=Encoder).encoder == "tests.settings.test_parts:Encoder"  # type: ignore[arg-type]
+    assert DivisionSettings(partitioner=sbp).partitioner == "sbp"  # type: ignore[arg-type]
+    assert EvaluateSettings(measures=["mrr", measure]).measures == (  # type: ignore[arg-type]
+        "mrr",
+        "tests.settings.test_parts:measure",
+    )
+
+
+def test_a_part_made_on_the_spot_is_known_in_this_process() -> None:
+    def divide() -> None: ...
+
+    settings = DivisionSettings(partitioner=divide)  # type: ignore[arg-type]
+    try:
+        assert settings.partitioner == "divide"
+        assert PARTITIONERS.is_local("divide")
+        assert PARTITIONERS[settings.partitioner] in [divide]
+        assert Settings(division=settings) == Settings.of({"division": {"partitioner": "divide"}})
+    finally:
+        PARTITIONERS.remove("divide")
+
+
+def test_a_loss_is_given_as_an_object_too() -> None:
+    weights = TrainSettings(losses={measure: 0.5}).losses  # type: ignore[dict-item]
+    assert weights["tests.settings.test_parts:measure"] == 0.5
+    assert weights["alignment"] == 1
+
+
+def test_unknown_names_say_where_and_what_is_known() -> None:
+    with pytest.raises(InputError, match="no encoder is called 'dual-amn'") as error:
+        TrainSettings(encoder="dual-amn")
+    assert error.value.where == "the setting train.encoder"
+    assert error.value.expected == "one of dual_amn, gcn, or module:name"
+    assert error.value.fix == "did you mean dual_amn?"
+    with pytest.raises(InputError, match="no channel is called 'rule'") as error:
+        Settings(channels=("structure", "rule"))
+    assert error.value.where == "the setting channels"
+    with pytest.raises(InputError, match="cannot be imported"):
+        MatchSettings(scoring="no_such_module:score")
+
+
+@pytest.mark.parametrize("value", [5, 1.5, None, True, b"gcn", ["gcn"], {"gcn": 1}, pytest])
+def test_plain_values_are_no_parts(value: object) -> None:
+    with pytest.raises(InputError, match=r"train\.encoder has an impossible value"):
+        TrainSettings(encoder=value)  # type: ignore[arg-type]
+    assert list(ENCODERS) == ["dual_amn", "gcn"]
+
+
+def test_auto_is_allowed_where_it_is_meant() -> None:
+    assert DataSettings(format="auto").format == "auto"
+    assert SearchSettings(method="auto").method == "auto"
+    with pytest.raises(InputError, match="no scoring is called 'auto'"):
+        MatchSettings(scoring="auto")
+
+
+def test_lists_of_parts() -> None:
+    assert Settings(channels=["rules"]).channels == ("rules",)  # type: ignore[arg-type]
+    assert Settings().model_dump()["channels"] == list(CHANNELS.own_names)
+    assert Settings().evaluate.measures == MEASURES.own_names
+    assert ReportSettings(pages=()).pages == ()
+    with pytest.raises(InputError, match="no channel is named"):
+        Settings(channels=())
+    with pytest.raises(InputError, match="the channel rules is named twice"):
+        Settings(channels=("rules", "structure", "rules"))
+    with pytest.raises(InputError, match="channels has an impossible value"):
+        Settings(channels=(5,))  # type: ignore[arg-type]
