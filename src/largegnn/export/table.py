@@ -18,11 +18,11 @@ from largegnn.errors import ArtifactError
 
 __all__ = ["COLUMNS", "accepted_rows", "alignment_table", "name_column"]
 
+# The evidence stands between `margin` and `confidence`, one column for each kind; `confidence` only where calibrated.
 COLUMNS: dict[str, type[pl.DataType]] = {
     "source": pl.String,
     "target": pl.String,
     "score": pl.Float32,
-    "cosine": pl.Float32,
     "margin": pl.Float32,
     "confidence": pl.Float32,
     "mutual": pl.Boolean,
@@ -33,10 +33,13 @@ _NAMES = 250_000
 _SEPARATOR = 0
 
 
-def alignment_table(alignment: Alignment, names: TaskNames, *, accepted_only: bool = True) -> pl.DataFrame:
+def alignment_table(
+    alignment: Alignment, names: TaskNames, *, accepted_only: bool = True, calibrated: bool = True
+) -> pl.DataFrame:
     """The pairs by name with the evidence for each; those not accepted too where asked for.
 
-    `score` is that of the decoding, `rank` the place of the target among the source's candidates, 1 = best.
+    `score` is that of the scoring in use, `rank` the rank of the target among the source's candidates, 1 = best.
+    A confidence that is not calibrated is none, and left out.
     """
     num_entities = len(names.entities)
     if alignment.pairs.size and int(alignment.pairs.max()) >= num_entities:
@@ -47,14 +50,18 @@ def alignment_table(alignment: Alignment, names: TaskNames, *, accepted_only: bo
         "source": entities.gather(alignment.pairs[rows, 0]),
         "target": entities.gather(alignment.pairs[rows, 1]),
         "score": alignment.scores[rows],
-        "cosine": alignment.cosines[rows],
         "margin": alignment.margins[rows],
+        **{name: alignment.column(name)[rows] for name in alignment.columns},
         "confidence": alignment.confidence[rows],
         "mutual": alignment.mutual[rows],
         "rank": alignment.source_ranks[rows],
         "accepted": alignment.accepted[rows],
     }
-    return pl.DataFrame({name: pl.Series(name, values[name], dtype=dtype) for name, dtype in COLUMNS.items()})
+    if not calibrated:
+        del values["confidence"]
+    return pl.DataFrame(
+        {name: pl.Series(name, found, dtype=COLUMNS.get(name, pl.Float32)) for name, found in values.items()}
+    )
 
 
 def accepted_rows(table: pl.DataFrame) -> pl.DataFrame:
