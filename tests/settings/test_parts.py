@@ -43,7 +43,8 @@ def test_a_part_made_on_the_spot_is_known_in_this_process() -> None:
     try:
         assert settings.partitioner == "divide"
         assert PARTITIONERS.is_local("divide")
-        assert PARTITIONERS[settings.partitioner] in [divide]
+        found: object = PARTITIONERS[settings.partitioner]
+        assert found is divide
         assert Settings(division=settings) == Settings.of({"division": {"partitioner": "divide"}})
     finally:
         PARTITIONERS.remove("divide")

@@ -129,7 +129,7 @@ def test_the_values_given_are_left_as_they_were() -> None:
 
 @pytest.mark.parametrize("override", ["seed=1\ndata.fold=2", "seed=1\r\n", "seed=1\r2", "data.format=tsv\n[data]"])
 def test_line_breaks_are_refused_and_named(override: str) -> None:
-    with pytest.raises(InputError, match="--set takes one line"):
+    with pytest.raises(InputError, match="takes one line"):
         resolve(Settings, PRESETS, overrides=[override])
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
-from largegnn.cli.app import main
-
 __all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command."""
+    from largegnn.cli.app import main as run
+
+    run(arguments)

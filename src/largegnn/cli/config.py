@@ -21,7 +21,7 @@ def config_command(
     as_json: options.JsonOption = False,
 ) -> None:
     """Print every setting with its value, default, what is allowed and what it does; the output is a settings file."""
-    settings = options.run_settings(preset, config, overrides, {})
+    settings = options.run_settings(preset, config, overrides)
     if not as_json:
         typer.echo(settings_file(settings))
         return

@@ -3,44 +3,34 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from largegnn import api
 from largegnn.cli import options
 from largegnn.cli.tables import number, print_table, share
-from largegnn.planning.inspection import GraphFacts, Inspection
+
+if TYPE_CHECKING:
+    from largegnn.planning.inspection import GraphFacts, Inspection
 
 __all__ = ["inspect_command"]
 
 
+@options.takes_request(*options.DATA_FLAGS)
 def inspect_command(
-    source: options.SourceArgument,
-    target: options.TargetArgument = None,
-    seeds: options.SeedsOption = None,
-    valid_links: options.ValidLinksOption = None,
-    test_links: options.TestLinksOption = None,
-    valid_share: options.ValidShareOption = None,
-    form: options.FormatOption = None,
-    fold: options.FoldOption = None,
-    skip_unknown: options.SkipUnknownOption = False,
-    seeds_from: options.SeedsFromOption = None,
-    preset: options.PresetOption = None,
-    config: options.SettingsFileOption = None,
-    overrides: options.SetOption = None,
+    request: options.RunRequest,
     memory_gb: Annotated[
-        float | None, typer.Option("--memory-gb", min=0.1, help="memory to plan for; default: what is free here")
+        float | None, typer.Option("--memory-gb", min=0.1, help="Memory to plan for. Default: what is free here.")
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Count and measure a pair of graphs, name the benchmark it is, and estimate what a run needs."""
-    flags = options.common_flags(
-        valid_share=valid_share, form=form, fold=fold, skip_unknown=skip_unknown, seeds_from=seeds_from
-    )
-    settings = options.run_settings(preset, config, overrides, flags)
-    pair = api.load(source, target, seeds, valid_links=valid_links, test_links=test_links, settings=settings.data)
-    inspection = api.inspect(pair, settings.protocol, None if memory_gb is None else memory_gb * 1024)
+    from largegnn import api  # polars and the like take a moment
+    from largegnn.data.load import load_pair
+
+    assert request.given is not None, "only a run that is resumed may have no input"
+    pair = load_pair(request.given, request.settings.data)
+    inspection = api.inspect(pair, request.settings, None if memory_gb is None else memory_gb * 1024)
     if as_json:
         typer.echo(json.dumps({"layout": pair.summary.layout, **inspection.to_dict()}, indent=1))
     else:

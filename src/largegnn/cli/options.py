@@ -1,69 +1,192 @@
-"""Options several commands share, declared once."""
+"""What the command line of a run takes, declared once.
+
+In: input paths, flags, `--preset`, `--config`, `--set`, and, where there is a run folder, `--out`, `--resume`,
+`--force`, `--from`, `--to`. Out: one `RunRequest`. A command says which flags it has and gets the request:
+
+    @options.takes_request(*options.DATA_FLAGS, *options.RUN_FLAGS, folder=options.RunFolder(last="integrate"))
+    def train_command(request: options.RunRequest, as_json: options.JsonOption = False) -> None:
+        run = run_pipeline(request.out, request.given, request.settings, force=request.force, ...)
+
+The flags are those of `flags.FLAGS`; a new one is a line there. Options of a command's own are declared as usual.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from largegnn import api
-from largegnn.data.inputs import DataInput
+from largegnn.cli.flags import Changes, changes_of, flag_parameters, replace_parameter, setting_help
 from largegnn.errors import InputError
-from largegnn.runs.pipeline import resume_input
 from largegnn.settings import PRESETS, Settings, resolve
+from largegnn.stages import STAGE_NAMES
+
+if TYPE_CHECKING:
+    from largegnn.data.inputs import DataInput
 
 __all__ = [
-    "DeviceOption",
-    "FoldOption",
-    "FormatOption",
+    "DATA_FLAGS",
+    "RUN_FLAGS",
     "JsonOption",
     "PresetOption",
-    "ResumeOption",
-    "SeedOption",
-    "SeedsFromOption",
-    "SeedsOption",
+    "RunFolder",
+    "RunRequest",
     "SetOption",
     "SettingsFileOption",
-    "SkipUnknownOption",
-    "SourceArgument",
-    "TargetArgument",
-    "TestLinksOption",
-    "ValidLinksOption",
-    "ValidShareOption",
-    "common_flags",
-    "input_and_settings",
     "run_settings",
+    "takes_request",
 ]
 
-SourceArgument = Annotated[Path, typer.Argument(help="a data set folder, or the triples of the source graph")]
-TargetArgument = Annotated[Path | None, typer.Argument(help="the triples of the target graph")]
-SeedsOption = Annotated[Path | None, typer.Option("--seeds", help="known links: two columns, or owl:sameAs triples")]
+DATA_FLAGS = ("--valid-share", "--format", "--fold", "--skip-unknown", "--seeds-from")
+RUN_FLAGS = ("--seed", "--device", "--channels", "--rounds", "--min-precision")
+
+SourceArgument = Annotated[Path | None, typer.Argument(help="A data set folder, or the triples of the source graph.")]
+TargetArgument = Annotated[Path | None, typer.Argument(help="The triples of the target graph.")]
+SeedsOption = Annotated[Path | None, typer.Option("--seeds", help="Known links: two columns, or owl:sameAs triples.")]
 ValidLinksOption = Annotated[
-    Path | None, typer.Option("--valid-links", help="links that choose options, not trained on")
+    Path | None, typer.Option("--valid-links", help="Links that choose options. They are not trained on.")
 ]
-TestLinksOption = Annotated[Path | None, typer.Option("--test-links", help="links for the final report only")]
-ValidShareOption = Annotated[
-    float | None, typer.Option("--valid-share", help="share of the seeds held out as valid links  [data.valid_share]")
-]
-FormatOption = Annotated[str | None, typer.Option("--format", help="format of the triple files  [data.format]")]
-FoldOption = Annotated[int | None, typer.Option("--fold", help="fold of an OpenEA folder  [data.fold]")]
-SkipUnknownOption = Annotated[
-    bool, typer.Option("--skip-unknown", help="leave out seeds that name unknown entities  [data.skip_unknown]")
-]
-SeedsFromOption = Annotated[
-    str | None, typer.Option("--seeds-from", help="train (honest) or train+valid (as the paper)  [protocol.seeds_from]")
-]
-DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu or cuda  [device]")]
-SeedOption = Annotated[int | None, typer.Option("--seed", help="random seed  [seed]")]
-PresetOption = Annotated[str | None, typer.Option("--preset", help=f"a named set of settings: {', '.join(PRESETS)}")]
-SettingsFileOption = Annotated[Path | None, typer.Option("--config", help="a TOML file of settings")]
+TestLinksOption = Annotated[Path | None, typer.Option("--test-links", help="Links for the final report only.")]
+PresetOption = Annotated[str | None, typer.Option("--preset", help=f"Named settings: {', '.join(PRESETS)}.")]
+SettingsFileOption = Annotated[Path | None, typer.Option("--config", help="A TOML file of settings.")]
 SetOption = Annotated[
-    list[str] | None, typer.Option("--set", help="one setting, as section.key=value; may be repeated")
+    list[str] | None, typer.Option("--set", help="One setting, as section.key=value. May be repeated.")
 ]
-ResumeOption = Annotated[bool, typer.Option("--resume", help="go on with the run in --out, as it was begun")]
-JsonOption = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Resume the interrupted run in --out.")]
+
+_INPUT = {
+    "source": SourceArgument,
+    "target": TargetArgument,
+    "seeds": SeedsOption,
+    "valid_links": ValidLinksOption,
+    "test_links": TestLinksOption,
+}
+_SETTINGS = {"preset": PresetOption, "config": SettingsFileOption, "overrides": SetOption}
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The run folder a command works in: where it is by default, if anywhere, and the last stage it computes."""
+
+    out: Path | None = Path("run")
+    last: str | None = None
+    help: str = "The run folder."
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What a command line asks for; `given` is None where a run is resumed that has no input of its own."""
+
+    given: DataInput | None
+    settings: Settings
+    out: Path | None = None
+    resume: bool = False
+    force: str | None = None
+    first: str | None = None
+    last: str | None = None
+
+    def with_changes(self, changes: Sequence[str]) -> RunRequest:
+        """The same with some settings changed, each as `key=value`."""
+        values = self.settings.model_dump()
+        return dataclasses.replace(self, settings=resolve(Settings, {}, overrides=changes, values=values))
+
+
+def takes_request(*flags: str, folder: RunFolder | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the input, flags and settings options of a run; its parameter `request` gets a `RunRequest`."""
+    parameters = [*map(_optional, _INPUT, _INPUT.values())]
+    parameters += [] if folder is None else [_optional("out", _out_option(folder), folder.out)]
+    parameters += [*flag_parameters(flags), *map(_optional, _SETTINGS, _SETTINGS.values())]
+    parameters += [] if folder is None else _stage_parameters(folder)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        return replace_parameter(
+            command, "request", parameters, lambda values: _request(values, changes_of(flags, values))
+        )
+
+    return decorate
+
+
+def run_settings(
+    preset: str | None,
+    file: Path | None,
+    overrides: Sequence[str] | None,
+    changes: Changes = (),
+    begun: Settings | None = None,
+) -> Settings:
+    """The settings of a command line; its flags win over `--set`, a file, a preset and those a run was begun with."""
+    values = None if begun is None else begun.model_dump()
+    return resolve(Settings, PRESETS, preset, file, [*(overrides or []), *changes], values)
+
+
+def _request(values: Mapping[str, Any], changes: Changes) -> RunRequest:
+    """Input and settings from the command line, or from the run folder to be resumed.
+
+    Settings given with --resume change those of the run folder; the pipeline refuses them where a finished stage was
+    made with others.
+    """
+    paths = {name: values[name] for name in _INPUT}
+    out, resume = values.get("out"), values.get("resume", False)
+    given, begun = _resumed(out, paths) if resume else (_given(paths), None)
+    settings = run_settings(values["preset"], values["config"], values["overrides"], changes, begun)
+    stages = {name: values.get(name) for name in ("force", "first", "last")}
+    return RunRequest(given, settings, out, resume, **stages)
+
+
+def _given(paths: Mapping[str, Path | None]) -> DataInput:
+    from largegnn.api import data_input
+
+    source, target, seeds, valid_links, test_links = paths.values()
+    if source is None:
+        raise InputError("no input was given", expected="FOLDER, SOURCE TARGET --seeds FILE, or --resume")
+    return data_input(source, target, seeds, valid_links=valid_links, test_links=test_links)
+
+
+def _resumed(out: Path | None, paths: Mapping[str, Path | None]) -> tuple[DataInput | None, Settings]:
+    from largegnn.runs.pipeline import resume_input
+
+    if out is None:
+        raise InputError("--resume needs the run folder", expected="--resume --out DIR")
+    if any(path is not None for path in paths.values()):
+        raise InputError("--resume takes input and settings from the run folder", fix="leave the input out")
+    return resume_input(out)
+
+
+def _optional(name: str, annotation: Any, default: object = None) -> inspect.Parameter:
+    default = False if annotation is ResumeOption else default
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _out_option(folder: RunFolder) -> Any:
+    return Annotated[Path | None, typer.Option("--out", "-o", help=folder.help)]
+
+
+def _stage_parameters(folder: RunFolder) -> list[inspect.Parameter]:
+    end = len(STAGE_NAMES) if folder.last is None else STAGE_NAMES.index(folder.last) + 1
+    stages = ", ".join(STAGE_NAMES[:end])
+    force = typer.Option("--force", help=f"Compute again from this stage on: {stages}.")
+    return [
+        _optional("resume", ResumeOption),
+        _optional("force", Annotated[str | None, force]),
+        _optional("first", Annotated[str | None, typer.Option("--from", help="First stage to compute.")]),
+        _optional("last", Annotated[str | None, typer.Option("--to", help="Last stage to compute.")], folder.last),
+    ]
+
+
+# What follows is for the commands that do not take a `RunRequest` yet, and goes with the last of them.
+
+ValidShareOption = Annotated[float | None, typer.Option("--valid-share", help=setting_help("data.valid_share"))]
+FormatOption = Annotated[str | None, typer.Option("--format", help=setting_help("data.format"))]
+FoldOption = Annotated[int | None, typer.Option("--fold", help=setting_help("data.fold"))]
+SkipUnknownOption = Annotated[bool, typer.Option("--skip-unknown", help=setting_help("data.skip_unknown"))]
+SeedsFromOption = Annotated[str | None, typer.Option("--seeds-from", help=setting_help("protocol.seeds_from"))]
+DeviceOption = Annotated[str | None, typer.Option("--device", help=setting_help("device"))]
+SeedOption = Annotated[int | None, typer.Option("--seed", help=setting_help("seed"))]
 
 
 def common_flags(
@@ -97,35 +220,9 @@ def input_and_settings(
     overrides: list[str] | None,
     flags: Mapping[str, object | None],
 ) -> tuple[DataInput | None, Settings]:
-    """What to run on, and how: from the command line, or from the run folder to be resumed.
-
-    `paths` are source (or folder), target, seeds, valid links and test links. Settings given with --resume change those
-    of the run folder; the pipeline refuses them where a finished stage was made with others.
-    """
-    source, target, seeds, valid_links, test_links = paths
-    if resume:
-        if any(path is not None for path in paths):
-            raise InputError("--resume takes input and settings from the run folder", fix="leave the input out")
-        given, begun = resume_input(out)
-        return given, run_settings(preset, file, overrides, flags, begun)
-    if source is None:
-        raise InputError("no input was given", expected="FOLDER, SOURCE TARGET --seeds FILE, or --resume")
-    given = api.data_input(source, target, seeds, valid_links=valid_links, test_links=test_links)
-    return given, run_settings(preset, file, overrides, flags)
-
-
-def run_settings(
-    preset: str | None,
-    file: Path | None,
-    overrides: list[str] | None,
-    flags: Mapping[str, object | None],
-    begun: Settings | None = None,
-) -> Settings:
-    """The settings a command line asks for; its own flags win over `--set`, a file, a preset and those `begun` with."""
-    written = [f"{key}={_written(value)}" for key, value in flags.items() if value is not None]
-    values = None if begun is None else begun.model_dump()
-    return resolve(Settings, PRESETS, preset, file, [*(overrides or []), *written], values)
-
-
-def _written(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """What to run on, and how: from the command line, or from the run folder to be resumed."""
+    given = {key: value for key, value in flags.items() if value is not None}
+    changes = tuple(f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in given.items())
+    values = dict(zip(_INPUT, paths, strict=True)) | {"out": out, "resume": resume}
+    request = _request(values | {"preset": preset, "config": file, "overrides": overrides}, changes)
+    return request.given, request.settings

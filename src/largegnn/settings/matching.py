@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from largegnn.seams.tables import SCORINGS, SEARCHERS, SELECTIONS
-from largegnn.settings.parts import PartOf
-from largegnn.settings.section import MemoryGB, Section
+from largegnn.settings.parts import PartOf, WeightsOf
+from largegnn.settings.section import MemoryGB, Section, Weight
 
 __all__ = ["MatchSettings", "SearchSettings"]
 
 Neighbors = Annotated[int, Field(ge=1, le=10_000)]
+DEFAULT_WEIGHTS = {"support": 0.15}
 
 
 class SearchSettings(Section):
@@ -33,8 +35,8 @@ class MatchSettings(Section):
         "csls", description="Score of a pair. transport suits graphs where nearly every entity has a counterpart."
     )
     csls_k: Neighbors = Field(10, description="Neighbours in the mean of CSLS.")
-    support_weight: float = Field(
-        0.15, ge=0, le=100, description="What a pair of matched neighbours adds to the cosine. 0: nothing."
+    weights: Annotated[Mapping[str, Weight], WeightsOf(None, DEFAULT_WEIGHTS, 100)] = Field(
+        DEFAULT_WEIGHTS, description="What one unit of each evidence adds to the cosine of a pair. 0: nothing."
     )
     temperature: float = Field(0.02, ge=0.001, le=10, description="Temperature of transport (Sinkhorn).")
     iterations: int = Field(30, ge=1, le=10_000, description="Iterations of transport (Sinkhorn).")

@@ -89,22 +89,28 @@ class PartsOf:
 
 @dataclass(frozen=True)
 class WeightsOf:
-    """A weight for each of some parts; a part that is not named keeps its default, and 0 switches it off."""
+    """A weight for each of some names; one that is not named keeps its default, and 0 switches it off.
 
-    table: Table[Any]
+    The names are those of a table, or any (evidence, whose columns the channels name).
+    """
+
+    table: Table[Any] | None
     defaults: Mapping[str, float] = field(hash=False)
     most: float
 
     @property
     def allowed(self) -> str:
         """What is allowed, in words."""
-        return f"a weight from 0 to {self.most:,} for each of {', '.join(self.table)}, or module:name"
+        names = f"{', '.join(self.defaults)}, ..." if self.table is None else f"{', '.join(self.table)}, or module:name"
+        return f"a weight from 0 to {self.most:,} for each of {names}"
 
     def check(self, value: object) -> object:
         """The weights over their defaults."""
         if not isinstance(value, Mapping):
             return value
         weights: dict[Any, Any] = dict(self.defaults)
+        if self.table is None:
+            return weights | dict(value)
         weights |= {_name_of(self, part): weight for part, weight in value.items()}
         if not any(weights.values()):
             raise RefusedPartError(InputError(f"every {self.table.kind} is off", expected="one weight above 0"))
@@ -117,6 +123,7 @@ class WeightsOf:
 
 def _name_of(names: PartOf | PartsOf | WeightsOf, value: object) -> object:
     """The name of a part; a plain value that cannot be a part is left for the check of the type."""
+    assert names.table is not None
     plain = type(value).__module__ in ("builtins", "datetime") and not callable(value)
     if plain and not isinstance(value, str):
         return value

@@ -102,11 +102,17 @@ def _parse_override(model: type[Section], override: str) -> dict[str, Any]:
     key, equals, text = override.partition("=")
     key, text = key.strip(), text.strip()
     if "".join(override.splitlines()) != override:
-        raise InputError("--set takes one line", found=shown(override), fix="give --set once for each setting")
+        raise InputError(
+            "a setting on the command line takes one line",
+            found=shown(override),
+            fix="give --set once for each setting",
+        )
     if not equals or not key:
         raise InputError("--set takes section.key=value", found=shown(override), fix="for example --set data.fold=2")
     if len(override) > _MOST_CHARACTERS:
-        raise InputError(f"--set takes at most {_MOST_CHARACTERS:,} characters", found=shown(override))
+        raise InputError(
+            f"a setting on the command line takes at most {_MOST_CHARACTERS:,} characters", found=shown(override)
+        )
     return _under(_path(model, key), _value(text))
 
 
