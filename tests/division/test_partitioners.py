@@ -1,0 +1,36 @@
+"""The door to the partitioners; what each promises is tested in `tests/contracts/test_partitioners.py`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from largegnn import division
+from largegnn.division import partitioners
+from largegnn.seams.tables import PARTITIONERS
+
+
+def test_the_table_names_the_functions_of_the_same_names() -> None:
+    for name in PARTITIONERS.own_names:
+        part = getattr(partitioners, name)
+        assert PARTITIONERS[name] is part
+        assert PARTITIONERS.name_of(part) == name
+
+
+def test_the_room_opens_without_what_is_heavy() -> None:
+    code = (
+        "import sys\n"
+        "import largegnn.division, largegnn.division.partitioners\n"
+        "heavy = {'pymetis', 'numba', 'scipy', 'torch', 'polars'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_name_of_the_room_is_there() -> None:
+    for name in division.__all__:
+        assert getattr(division, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        division.nothing  # noqa: B018
