@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from largegnn import api
-from largegnn.artifacts import AlignmentTask, Partition
-from largegnn.embedding import trainer
+from largegnn.artifacts import Partition
+from largegnn.datasets.generator import GeneratedPair
+from largegnn.embedding import loss_terms
 from largegnn.errors import InputError
 from largegnn.paper.systems import BEST, DATASETS, PLAIN, SYSTEMS, PaperSystem, read_systems
-from largegnn.runs.pipeline import flat_settings, run_in_memory
-from largegnn.settings import DEFAULT_LOSSES, Settings, WorldSettings
+from largegnn.settings import DEFAULT_LOSSES, WorldSettings, flat_settings
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "paper"
 ALL = read_systems(CONFIGS)
@@ -23,24 +23,25 @@ SIZES = {"15k": (5, 7_500), "100k": (10, 25_000), "1m": (40, 90_000)}
 ABLATION = ("LargeGNN w/o CNS", "LargeGNN w/o ER", "LargeGNN w/o both")
 # What a system changes in LargeGNN's settings.
 NO_LANDMARKS = {"landmarks.enabled": False, "landmarks.cap": "auto"}
+NO_OTHER_LOSSES = {"train.losses.cross_subgraph": 0.0, "train.losses.reconstruction": 0.0}
 CHANGES: dict[str, dict[str, Any]] = {
     "LargeEA": {
         **NO_LANDMARKS,
         "division.partitioner": "cps",
-        "train.losses": {"alignment": 1.0, "reconstruction": 0.0, "cross_subgraph": 0.0},
+        **NO_OTHER_LOSSES,
     },
     "LIME": {
         **NO_LANDMARKS,
         "division.partitioner": "sbp",
-        "train.losses": {"alignment": 1.0, "reconstruction": 0.0, "cross_subgraph": 0.0},
+        **NO_OTHER_LOSSES,
     },
     "LargeGNN (CPS)": {**NO_LANDMARKS, "division.partitioner": "cps"},
     "LargeGNN (SBP)": {**NO_LANDMARKS, "division.partitioner": "sbp"},
     "LargeGNN w/o CLG": NO_LANDMARKS,
     PLAIN: {},
-    "LargeGNN w/o CNS": {"train.losses": {"alignment": 1.0, "reconstruction": 20.0, "cross_subgraph": 0.0}},
-    "LargeGNN w/o ER": {"train.losses": {"alignment": 1.0, "reconstruction": 0.0, "cross_subgraph": 0.6}},
-    "LargeGNN w/o both": {"train.losses": {"alignment": 1.0, "reconstruction": 0.0, "cross_subgraph": 0.0}},
+    "LargeGNN w/o CNS": {"train.losses.cross_subgraph": 0.0},
+    "LargeGNN w/o ER": {"train.losses.reconstruction": 0.0},
+    "LargeGNN w/o both": NO_OTHER_LOSSES,
     BEST: {"train.repartition_every": 2, "integrate.method": "full"},
 }
 
@@ -124,37 +125,39 @@ def test_the_papers_figures_by_hand() -> None:
 
 
 @pytest.fixture(scope="module")
-def small_task() -> AlignmentTask:
+def small_pair() -> GeneratedPair:
     sizes = {"source_entities": 120, "target_entities": 120, "links": 90}
     counts = {"source_triples": 500, "target_triples": 450, "source_relations": 8, "target_relations": 8}
-    return api.generate(WorldSettings(**sizes, **counts), seed=1).task
+    return api.generate(WorldSettings(**sizes, **counts), seed=1)
 
 
 @pytest.mark.parametrize("name", [name for name in SYSTEMS if name not in ("LargeEA", "LIME")])
-def test_switches_do_what_they_say(name: str, small_task: AlignmentTask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_switches_do_what_they_say(
+    name: str, small_pair: GeneratedPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     used: set[str] = set()
 
     def watched(loss: str) -> Callable[..., Any]:
-        original = getattr(trainer, loss)
+        original = getattr(loss_terms, loss)
 
-        def compute(*arguments: Any, **more: Any) -> Any:
+        def compute(context: loss_terms.StepContext) -> Any:
             used.add(loss)
-            return original(*arguments, **more)
+            return original(context)
 
         return compute
 
-    for loss in ("cross_negative_loss", "reconstruction_loss"):
-        monkeypatch.setattr(trainer, loss, watched(loss))
+    for loss in DEFAULT_LOSSES:
+        monkeypatch.setattr(loss_terms, loss, watched(loss))
     values = BY_NAME["EN_FR_15K_V1", name].settings.model_dump()
     values["division"]["parts"], values["device"] = 3, "cpu"
     values["landmarks"]["cap"] = 100 if values["landmarks"]["enabled"] else "auto"
     values["train"] |= {"dim": 8, "epochs": 1, "batch_size": 8, "cross_negatives": 20}
-    run = run_in_memory(small_task, Settings.model_validate(values), last="integrate")
-    expected = {"cross_negative_loss", "reconstruction_loss"}
-    expected -= {"cross_negative_loss"} if name in ("LargeGNN w/o CNS", "LargeGNN w/o both") else set()
-    expected -= {"reconstruction_loss"} if name in ("LargeGNN w/o ER", "LargeGNN w/o both") else set()
+    run = api.run_task(tmp_path / "run", small_pair.task, small_pair.names, values, last="integrate")
+    expected = set(DEFAULT_LOSSES)
+    expected -= {"cross_subgraph"} if name in ("LargeGNN w/o CNS", "LargeGNN w/o both") else set()
+    expected -= {"reconstruction"} if name in ("LargeGNN w/o ER", "LargeGNN w/o both") else set()
     assert used == expected
-    sizes = [len(run.artifact(key, Partition).entities) for key in ("parts", "cover")]
+    sizes = [len(run.artifact(key, Partition).entities) for key in ("parts", "membership")]
     has_landmarks = name not in ("LargeGNN (CPS)", "LargeGNN (SBP)", "LargeGNN w/o CLG")
     assert (sizes[1] > sizes[0]) == has_landmarks
 
