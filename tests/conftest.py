@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -92,3 +92,14 @@ def real_data(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
         return unpacked[name]
 
     return find
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Products of a few rows gain nothing from more threads, and lose much where other work runs beside."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -30,11 +30,12 @@ from tests.embedding.small_runs import (
     random_subgraphs,
     small_options,
     small_trainer,
+    train_options,
 )
 
 # One process makes twice as many updates in an epoch as two, so two get twice the epochs.
-ALONE = TrainOptions(dim=32, epochs=10, negatives=300, batch_size=32, validate_every=2)
-GROUPED = TrainOptions(dim=32, epochs=20, negatives=300, batch_size=32, validate_every=4)
+ALONE = train_options(dim=32, epochs=10, negatives=300, batch_size=32, validate_every=2)
+GROUPED = train_options(dim=32, epochs=20, negatives=300, batch_size=32, validate_every=4)
 
 
 def train_pair(folder: Path, pair: Path, options: TrainOptions, seed: int = 0) -> tuple[Trainer, list[float]]:
@@ -57,7 +58,7 @@ def train_pair(folder: Path, pair: Path, options: TrainOptions, seed: int = 0) -
 def check_exchange(exchange: Exchange) -> None:
     """Sums and means over workers that differ in what they have."""
     rank, size = exchange.rank, exchange.size
-    assert exchange.deal(list(range(5))) == list(range(rank, 5, size))
+    assert exchange.shard(list(range(5))) == list(range(rank, 5, size))
     # Worker r has rows 0 .. r with gradients of r + 1: row i is shared by the workers from i on.
     ids, gradient = exchange.gather_rows(torch.arange(rank + 1), torch.full((rank + 1, 3), rank + 1.0))
     assert ids.tolist() == list(range(size))
@@ -71,8 +72,8 @@ def check_exchange(exchange: Exchange) -> None:
     assert lacking.grad is not None
     assert lacking.grad.tolist() == [1 / size] * 3
     assert exchange.mean(10.0 * rank, rank, CPU) == 10.0
-    assert exchange.agree({"hits": 0.1 + rank, "name": "größer"}, CPU) == {"hits": 0.1, "name": "größer"}
-    assert exchange.agree(None if rank else [], CPU) == []
+    assert exchange.broadcast_value({"hits": 0.1 + rank, "name": "größer"}, CPU) == {"hits": 0.1, "name": "größer"}
+    assert exchange.broadcast_value(None if rank else [], CPU) == []
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """Trains in a folder and kills itself: `python -m tests.embedding.killed_run FOLDER [KIND NUMBER]`.
 
-KIND says where, NUMBER at which time that this process gets there: step (before a step), look (after an epoch, before
-its checkpoint), write (half of a checkpoint written), saved (right after a checkpoint). Without them it runs to the end
-and writes final.safetensors.
+KIND says where, NUMBER at which time that this process gets there: step (before a step), validate (after an epoch,
+before its checkpoint), write (half of a checkpoint written), saved (right after a checkpoint). Without them it runs to
+the end and writes final.safetensors.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import safetensors.torch
 
 from largegnn.embedding.checkpoint import CheckpointFolder
+from largegnn.embedding.stepping import Stepper
 from largegnn.embedding.trainer import Trainer
 from tests.embedding.small_runs import copies, random_subgraphs, small_options, small_trainer
 
@@ -63,9 +64,9 @@ def main() -> None:
     folder = Path(sys.argv[1])
     kind, number = (sys.argv[2], int(sys.argv[3])) if len(sys.argv) > 2 else ("", 0)
     if kind == "step":
-        Trainer._step = killing(number, Trainer._step, before=True)  # type: ignore[method-assign]
-    elif kind == "look":
-        Trainer._look = killing(number, Trainer._look, before=False)  # type: ignore[method-assign]
+        Stepper.step = killing(number, Stepper.step, before=True)  # type: ignore[method-assign]
+    elif kind == "validate":
+        Trainer._validate_epoch = killing(number, Trainer._validate_epoch, before=False)  # type: ignore[method-assign]
     elif kind == "write":
         safetensors.torch.save_file = killing(number, safetensors.torch.save_file, before=True, half=True)
     elif kind == "saved":

@@ -16,9 +16,8 @@ import safetensors.torch
 import torch
 import torch.distributed as dist
 
-from largegnn import api
 from largegnn.embedding.exchange import Exchange
-from largegnn.settings import Settings, WorldSettings
+from tests.embedding.generated_pairs import generated_pair
 from tests.embedding.grouped_run import ALONE, train_pair
 from tests.embedding.small_runs import CPU, are_equal, hits_of, save_subgraphs
 
@@ -30,8 +29,8 @@ def test_alone_there_is_nothing_to_exchange() -> None:
     assert (exchange.rank, exchange.size, exchange.is_first) == (0, 1, True)
     ids, gradient = torch.tensor([3, 1]), torch.ones(2, 4)
     assert exchange.gather_rows(ids, gradient) == (ids, gradient)
-    assert exchange.deal([4, 2]) == [4, 2]
-    assert exchange.agree("word", CPU) == "word"
+    assert exchange.shard([4, 2]) == [4, 2]
+    assert exchange.broadcast_value("word", CPU) == "word"
     assert exchange.mean(6.0, 3, CPU) == 2.0
     assert exchange.mean(0.0, 0, CPU) == 0.0
     assert math.isnan(exchange.mean(math.nan, 2, CPU))
@@ -43,21 +42,10 @@ def group(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (dist.is_available() and dist.is_gloo_available()):
         pytest.skip("torch was built without gloo, so processes cannot talk to each other here")
     folder = tmp_path_factory.mktemp("group")
-    world = WorldSettings(
-        source_entities=600,
-        target_entities=600,
-        links=600,
-        source_triples=2_600,
-        target_triples=2_400,
-        source_relations=30,
-        target_relations=25,
-        missing=0.05,
-    )
-    task = api.generate(world).task
+    task, _, subgraphs = generated_pair(600, 4)
     more = {"all_triples": task.triples, "valid_links": task.valid_links, "test_links": task.test_links}
     more["counts"] = np.array([task.num_entities, task.num_relations])
-    division = api.divide(task, Settings.model_validate({"division": {"parts": 4}}))
-    save_subgraphs(folder / "pair.npz", division.subgraphs, **more)
+    save_subgraphs(folder / "pair.npz", subgraphs, **more)
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*launcher, "-m", "tests.embedding.grouped_run", str(folder)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -91,7 +79,7 @@ def test_only_the_first_validates_and_saves_and_the_others_know(group: Path) -> 
     assert [record["loss"] for record in second["history"]] == [record["loss"] for record in first["history"]]
 
 
-def test_all_workers_go_on_from_what_the_first_one_finds(group: Path) -> None:
+def test_all_workers_resume_from_what_the_first_one_finds(group: Path) -> None:
     trained, _ = tensors_of(group, "trained")
     for resumed in tensors_of(group, "resumed"):
         assert are_equal(resumed, trained)

@@ -92,7 +92,7 @@ def test_what_fails_in_the_thread_fails_here(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_step_that_fails_ends_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = small_trainer(random_subgraphs(3), small_options())
-    monkeypatch.setattr(trainer, "_loss", None)
+    monkeypatch.setattr(trainer._stepper, "_loss", None)
     with pytest.raises(TypeError):
         trainer.run()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("subgraphs")]

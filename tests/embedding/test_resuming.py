@@ -13,7 +13,7 @@ import safetensors
 import safetensors.torch
 import torch
 
-from largegnn.artifacts import SubgraphSet
+from largegnn.artifacts import EpochRecord, SubgraphSet
 from largegnn.embedding.checkpoint import CheckpointFolder
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.trainer import Trainer
@@ -46,7 +46,7 @@ def test_killed_again_and_again_ends_as_if_undisturbed(tmp_path: Path) -> None:
     train(folders[0])
     # Before anything is saved; after the second epoch, before its checkpoint; while that of the third is written;
     # right after it, before the third is kept as the best (see HITS); within the fifth epoch; while its own is written.
-    for moment in (("step", "2"), ("look", "2"), ("write", "3"), ("saved", "1"), ("step", "9"), ("write", "1")):
+    for moment in (("step", "2"), ("validate", "2"), ("write", "3"), ("saved", "1"), ("step", "9"), ("write", "1")):
         assert run_killed(folders[1], *moment) == -9, moment
     assert run_killed(folders[1]) == 0
     calm, killed = (safetensors.torch.load_file(folder / "final.safetensors") for folder in folders)
@@ -88,7 +88,22 @@ def test_the_valid_links_choose_the_epoch(tmp_path: Path) -> None:
     assert are_equal(copies(trainer.model), states[2])
 
 
-def test_it_looks_every_few_epochs_and_at_the_end() -> None:
+@pytest.mark.parametrize("where", ["checkpoints", "nowhere"])
+def test_the_best_epoch_is_kept_where_no_folder_is_for_it(where: str, tmp_path: Path) -> None:
+    states = []
+
+    def validate(model: EmbeddingModel) -> float:
+        states.append(copies(model))
+        return HITS[len(trainer.history)]
+
+    last = CheckpointFolder(tmp_path) if where == "checkpoints" else None
+    trainer = small_trainer(random_subgraphs(3), small_options(epochs=len(HITS)), validate=validate, checkpoints=last)
+    trainer.run()
+    assert are_equal(copies(trainer.model), states[2])
+    assert not are_equal(copies(trainer.model), states[-1])
+
+
+def test_it_validates_every_few_epochs_and_at_the_end() -> None:
     trainer = small_trainer(random_subgraphs(1), small_options(epochs=5, validate_every=2), validate=lambda _: 0.5)
     assert [record.valid_hits for record in trainer.run()] == [None, 0.5, None, 0.5, 0.5]
 
@@ -100,21 +115,21 @@ def test_a_best_epoch_that_is_lost_is_said(
     trainer: Trainer = small_trainer(
         random_subgraphs(1), small_options(), best=best, validate=lambda _: -float(len(trainer.history))
     )
-    take_best = trainer._take_best
+    restore_best = trainer._saved.restore_best
 
-    def lose_and_take_best() -> None:
+    def lose_and_restore_best(history: list[EpochRecord]) -> None:
         for path in best.folder.glob("*.safetensors"):
             path.unlink()
-        take_best()
+        restore_best(history)
 
-    monkeypatch.setattr(trainer, "_take_best", lose_and_take_best)
+    monkeypatch.setattr(trainer._saved, "restore_best", lose_and_restore_best)
     with caplog.at_level(logging.WARNING):
         trainer.run()
-    assert "epoch 1 was best on the valid links but is not to be found" in caplog.text
+    assert "epoch 1 was best on the valid links but cannot be found" in caplog.text
 
 
 def test_a_poisoned_row_stops_the_run_and_leaves_the_good_checkpoint(tmp_path: Path) -> None:
-    options = small_options(refresh_every=1)
+    options = small_options(repartition_every=1)
     checkpoints = CheckpointFolder(tmp_path)
     model = small_model(random_subgraphs(2), options)
     good: dict[str, torch.Tensor] = {}
@@ -137,7 +152,7 @@ def test_a_poisoned_row_stops_the_run_and_leaves_the_good_checkpoint(tmp_path: P
 def test_a_parameter_that_no_loss_shows_stops_the_run_too() -> None:
     subgraphs = random_subgraphs(2)
     outside = int(subgraphs.entities.max()) + 1
-    trainer = small_trainer(subgraphs, small_options(cross_weight=0.0))
+    trainer = small_trainer(subgraphs, small_options(losses={"alignment": 1.0, "reconstruction": 20.0}))
     trainer.model.entities.values[outside, 0] = math.inf
     with pytest.raises(TrainingError, match=r"epoch 1.*or a parameter is no number"):
         trainer.run()

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largegnn import api
 from largegnn.artifacts import IntArray
-from largegnn.embedding import trainer as trainer_module
-from largegnn.embedding.options import TrainOptions
+from largegnn.division.quality import share_kept
+from largegnn.embedding import loss_terms
 from largegnn.errors import ArtifactError
-from largegnn.evaluation.metrics import rank_links, summarise
-from largegnn.paper.block_metrics import rank_in_blocks
+from largegnn.evaluation.measures import summarise
+from largegnn.evaluation.metrics import rank_links
+from largegnn.paper.block_metrics import rank_within_blocks
 from largegnn.paper.blocks import train_blocks
-from largegnn.settings import Settings, WorldSettings
-from tests.embedding.small_runs import CPU, NUM_RELATIONS, random_subgraphs, small_options
+from tests.embedding.generated_pairs import generated_pair
+from tests.embedding.small_runs import CPU, NUM_RELATIONS, random_subgraphs, small_options, train_options
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -45,35 +45,35 @@ def test_ranks_by_hand() -> None:
     """
     first = block(e0=(2, 0), e1=(0, 1), e3=(0, 3), e5=(1, 0), e6=(1, 1), e7=(0, 1))
     second = block(e1=(1, 0), e2=(0, 1), e6=(5, 0), e7=(-1, 0), e8=(1, 0))
-    ranks = rank_in_blocks([first, second], LINKS)
+    ranks = rank_within_blocks([first, second], LINKS)
     # 0: 5 alone at 1. 1: best of 6 is 1 (second), of 7 is 1 (first), of 8 is 1: three in a tie. 2: 6, 7, 8 all at 0.
     assert ranks.source_to_target.tolist() == [1, 3, 3, math.inf]
     # 5: 0 alone. 6: 1 at 1 (second), 0 and 3 at .7, 2 at 0. 7: 1 and 3 at 1 (first), 0 and 2 at 0. 8: apart.
     assert ranks.target_to_source.tolist() == [1, 1, 4, math.inf]
     measures = summarise(ranks)
-    assert measures["source_to_target"] == pytest.approx(
+    assert measures.source_to_target == pytest.approx(
         {"hits@1": 0.25, "hits@5": 0.75, "hits@10": 0.75, "mrr": (1 + 2 / 3) / 4}
     )
 
 
 def test_no_block_no_hit() -> None:
-    assert rank_in_blocks([], LINKS).source_to_target.tolist() == [math.inf] * 4
-    assert summarise(rank_in_blocks([], LINKS))["mean"] == {"hits@1": 0, "hits@5": 0, "hits@10": 0, "mrr": 0}
-    assert len(rank_in_blocks([], LINKS[:0]).source_to_target) == 0
+    assert rank_within_blocks([], LINKS).source_to_target.tolist() == [math.inf] * 4
+    assert summarise(rank_within_blocks([], LINKS)).mean == {"hits@1": 0, "hits@5": 0, "hits@10": 0, "mrr": 0}
+    assert len(rank_within_blocks([], LINKS[:0]).source_to_target) == 0
 
 
 def test_zeros_are_in_no_block_and_nan_is_an_error() -> None:
-    ranks = rank_in_blocks([block(e0=(1, 0), e5=(0, 0), e1=(0, 1), e6=(0, 1))], LINKS)
+    ranks = rank_within_blocks([block(e0=(1, 0), e5=(0, 0), e1=(0, 1), e6=(0, 1))], LINKS)
     assert ranks.source_to_target.tolist() == [math.inf, 1, math.inf, math.inf]
     with pytest.raises(ArtifactError, match="NaN"):
-        rank_in_blocks([block(e0=(math.nan, 0))], LINKS)
+        rank_within_blocks([block(e0=(math.nan, 0))], LINKS)
 
 
 def test_one_block_of_all_is_the_whole_space() -> None:
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(60, 5)).astype(np.float32)
     links = np.stack([rng.permutation(30), 30 + rng.permutation(30)], axis=1)
-    inside = rank_in_blocks([Block(np.arange(60), vectors)], links)
+    inside = rank_within_blocks([Block(np.arange(60), vectors)], links)
     whole = rank_links(vectors[links[:, 0]], vectors[links[:, 1]], "cosine")
     assert inside.source_to_target.tolist() == whole.source_to_target.tolist()
     assert inside.target_to_source.tolist() == whole.target_to_source.tolist()
@@ -107,7 +107,7 @@ def test_ranks_against_a_slow_loop(data: st.DataObject) -> None:
         # Few directions, so that there are ties; never zero.
         vectors = rng.integers(0, 2, (len(members), 3)) * 2.0 - 1.0
         blocks.append(Block(np.array(sorted(members)), vectors.astype(np.float32)))
-    ranks = rank_in_blocks(iter(blocks), links, chunk_bytes=data.draw(st.sampled_from([1, 64, 1 << 20])))
+    ranks = rank_within_blocks(iter(blocks), links, chunk_bytes=data.draw(st.sampled_from([1, 64, 1 << 20])))
     expected = [slow_rank(blocks, links, source, target, (0, 1)) for source, target in links.tolist()]
     assert ranks.source_to_target.tolist() == expected
     expected = [slow_rank(blocks, links, target, source, (1, 0)) for source, target in links.tolist()]
@@ -115,10 +115,10 @@ def test_ranks_against_a_slow_loop(data: st.DataObject) -> None:
 
 
 def test_blocks_are_trained_one_at_a_time_and_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("cross_negative_loss", "reconstruction_loss"):
-        monkeypatch.setattr(trainer_module, name, None)
+    for name in ("cross_subgraph", "reconstruction"):
+        monkeypatch.setattr(loss_terms, name, None)
     subgraphs = random_subgraphs(3)
-    options = small_options(refresh_every=1)
+    options = small_options(repartition_every=1)
     every = list(train_blocks(subgraphs, NUM_RELATIONS, options, CPU, 7))
     for index, trained in enumerate(every):
         assert trained.entities.tolist() == subgraphs.subgraph(index).entities.tolist()
@@ -144,23 +144,11 @@ def test_a_block_without_seeds_is_left_as_it_starts() -> None:
 
 @pytest.mark.parametrize("partitioner", ["cps", "sbp"])
 def test_blocks_of_a_pair_beat_chance_and_miss_what_is_split(partitioner: str) -> None:
-    world = WorldSettings(
-        source_entities=400,
-        target_entities=400,
-        links=400,
-        source_triples=1_800,
-        target_triples=1_700,
-        source_relations=20,
-        target_relations=20,
-        missing=0.05,
-    )
-    task = api.generate(world).task
-    values = {"division": {"parts": 2, "partitioner": partitioner}, "landmarks": {"enabled": False}}
-    division = api.divide(task, Settings.model_validate(values))
-    options = TrainOptions(dim=16, epochs=8, batch_size=16, negatives=100)
-    blocks = train_blocks(division.subgraphs, task.num_relations, options, CPU, 0)
-    ranks = rank_in_blocks(blocks, task.test_links)
-    share = division.quality.test_kept
+    task, parts, subgraphs = generated_pair(400, 2, partitioner)
+    options = train_options(dim=16, epochs=8, batch_size=16, negatives=100)
+    blocks = train_blocks(subgraphs, task.num_relations, options, CPU, 0)
+    ranks = rank_within_blocks(blocks, task.test_links)
+    share = share_kept(task.test_links, parts)
     assert share is not None
     assert np.isfinite(ranks.source_to_target).mean() == pytest.approx(share)
-    assert 30 / len(task.test_links) < (summarise(ranks)["mean"]["hits@1"] or 0) <= share
+    assert 30 / len(task.test_links) < (summarise(ranks).mean["hits@1"] or 0) <= share

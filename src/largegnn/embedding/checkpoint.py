@@ -5,8 +5,9 @@
     partial/                       what is being written, swept away by the next save
 
 In: a step number, named tensors or arrays, and facts (JSON values). Out: the same, of the last save that is whole.
-The idea: a file is written beside its place, flushed to disk and renamed, so a kill at any moment leaves the earlier
+The idea: a file is written beside its path, flushed to disk and renamed, so a kill at any moment leaves the earlier
 ones; and a file is only trusted after the checksum of what was read from it was compared. No pickle anywhere.
+A training that is kept in no folder has the same in memory (`CheckpointInMemory`), for as long as the process lives.
 The state of a torch generator is a tensor (`get_state`), that of a NumPy one facts (`bit_generator.state` of PCG64).
 
 Cost: one pass over the bytes to hash and one to write; what lies on the host is written from where it is, and what is
@@ -24,19 +25,52 @@ import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 from largegnn.errors import ArtifactError, StorageError
 
-__all__ = ["Checkpoint", "CheckpointFolder"]
+__all__ = ["Checkpoint", "CheckpointFolder", "CheckpointInMemory", "Checkpoints"]
 
 Checkpoint = tuple[int, dict[str, torch.Tensor], dict[str, Any]]
 
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"step-(\d+)\.safetensors")
+
+
+class Checkpoints(Protocol):
+    """Where checkpoints are kept."""
+
+    def save(self, step: int, tensors: Mapping[str, torch.Tensor], facts: Mapping[str, Any]) -> None:
+        """Keep this state as the latest."""
+        ...
+
+    def load_latest(self) -> Checkpoint | None:
+        """Step, tensors and facts of the latest state, if there is one."""
+        ...
+
+
+class CheckpointInMemory:
+    """Keeps the latest state in main memory."""
+
+    def __init__(self) -> None:
+        self._latest: Checkpoint | None = None
+
+    def save(self, step: int, tensors: Mapping[str, torch.Tensor], facts: Mapping[str, Any]) -> None:
+        """Copy this state; it takes the memory of the one before."""
+        before = {} if self._latest is None else self._latest[1]
+        kept = {}
+        for name, tensor in tensors.items():
+            room = before.get(name)
+            fits = room is not None and (room.shape, room.dtype) == (tensor.shape, tensor.dtype)
+            kept[name] = room.copy_(tensor.detach()) if room is not None and fits else _copied(tensor)
+        self._latest = step, kept, dict(facts)
+
+    def load_latest(self) -> Checkpoint | None:
+        """The latest state; the next `save` overwrites its tensors."""
+        return self._latest
 
 
 class CheckpointFolder:
@@ -59,9 +93,9 @@ class CheckpointFolder:
         on_host = {name: _on_host(tensor) for name, tensor in tensors.items()}
         facts_text = json.dumps(facts, sort_keys=True)
         metadata = {"step": str(step), "facts": facts_text, "sha256": _checksum(step, facts_text, on_host)}
-        place = self.folder / f"step-{step:09d}.safetensors"
-        self._write(place, on_host, metadata)
-        self._damaged.discard(place)
+        path = self.folder / f"step-{step:09d}.safetensors"
+        self._write(path, on_host, metadata)
+        self._damaged.discard(path)
         sound = [path for number, path in self._files() if number <= step and path not in self._damaged]
         for _, path in self._files():
             if path not in sound[-self.keep :]:
@@ -86,25 +120,25 @@ class CheckpointFolder:
         matches = [(_NAME.fullmatch(path.name), path) for path in self.folder.iterdir()]
         return sorted((int(match[1]), path) for match, path in matches if match)
 
-    def _write(self, place: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, str]) -> None:
+    def _write(self, path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, str]) -> None:
         """Write beside, flush to disk, rename, flush the folder; leave nothing behind if that fails."""
         from safetensors import SafetensorError
         from safetensors.torch import save_file
 
         # A folder of its own, because the library may write beside the name it is given, under a name of its own.
-        workshop = self.folder / "partial"
+        partial = self.folder / "partial"
         try:
-            shutil.rmtree(workshop, ignore_errors=True)
-            workshop.mkdir(parents=True)
-            save_file(tensors, workshop / place.name, metadata)
-            _flush(workshop / place.name)
-            (workshop / place.name).replace(place)
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            save_file(tensors, partial / path.name, metadata)
+            _flush(partial / path.name)
+            (partial / path.name).replace(path)
             _flush(self.folder)
-            workshop.rmdir()
+            partial.rmdir()
         except (OSError, SafetensorError) as error:
-            shutil.rmtree(workshop, ignore_errors=True)
+            shutil.rmtree(partial, ignore_errors=True)
             raise StorageError(
-                f"cannot write {place}: {getattr(error, 'strerror', None) or error}; "
+                f"cannot write {path}: {getattr(error, 'strerror', None) or error}; "
                 "the checkpoints before it are intact, free some space and resume"
             ) from error
 
@@ -135,6 +169,11 @@ def _on_host(tensor: torch.Tensor | np.ndarray[Any, Any]) -> torch.Tensor:
         # torch has no read-only tensors and warns of arrays that are.
         tensor = torch.from_numpy(tensor if tensor.flags.writeable else tensor.copy())
     return tensor.detach().cpu().contiguous()
+
+
+def _copied(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values on the host, in memory of their own."""
+    return tensor.detach().to("cpu", copy=True)
 
 
 def _checksum(step: int, facts_text: str, tensors: Mapping[str, torch.Tensor]) -> str:

@@ -25,6 +25,7 @@ from largegnn.embedding import layerwise
 from largegnn.embedding.mixing import mix_with_proxies
 from largegnn.embedding.propagation import gather_mean, reflected_sum
 from largegnn.embedding.structure import GraphStructure
+from largegnn.machine.progress import progress
 
 __all__ = ["DualAMN"]
 
@@ -68,14 +69,19 @@ class DualAMN(nn.Module):
         width = self.output_dim // 2
         blocks = ((self.entity_block, outputs[:, :width]), (self.relation_block, outputs[:, width:]))
         first = [hidden[:, : self.dim] for _, hidden in blocks]
-        layerwise.write_neighborhood_means(entity_rows, structure, device, first[0], chunk_bytes, _tanh)
-        layerwise.write_relation_means(relation_rows, structure, first[1], chunk_bytes, _tanh)
-        for block, hidden in blocks:
-            for layer, vector in enumerate(block.attention):
-                before, after = (hidden[:, self.dim * at : self.dim * (at + 1)] for at in (layer, layer + 1))
-                logits = relations @ vector
-                layerwise.write_reflected_sums(before, relations, logits, structure, after, chunk_bytes, _tanh)
-            layerwise.transform_rows(hidden, block.mix, device, chunk_bytes)
+        with progress("encode", 2 + len(blocks) * (_NUM_LAYERS + 1), "layers") as work:
+            layerwise.write_neighborhood_means(entity_rows, structure, device, first[0], chunk_bytes, _tanh)
+            work.advance()
+            layerwise.write_relation_means(relation_rows, structure, first[1], chunk_bytes, _tanh)
+            work.advance()
+            for block, hidden in blocks:
+                for layer, vector in enumerate(block.attention):
+                    before, after = (hidden[:, self.dim * at : self.dim * (at + 1)] for at in (layer, layer + 1))
+                    logits = relations @ vector
+                    layerwise.write_reflected_sums(before, relations, logits, structure, after, chunk_bytes, _tanh)
+                    work.advance()
+                layerwise.transform_rows(hidden, block.mix, device, chunk_bytes)
+                work.advance()
 
 
 def _tanh(rows: Tensor, nodes: slice) -> Tensor:

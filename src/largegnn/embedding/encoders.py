@@ -1,12 +1,66 @@
-"""The encoders by name; each entry makes one for rows of the given dimension."""
+"""What an encoder must be: a graph neural network from rows of entities and relations to one output for each node.
+
+The table `ENCODERS` (`largegnn.seams.tables`) has them by name; an entry takes the dimension of the rows and makes one.
+Entity and relation rows are an encoder's inputs, not its parameters: one encoder is shared by all subgraphs, and
+encodes the whole graph as it encodes a part of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Protocol, Self, runtime_checkable
 
-from largegnn.embedding.dual_amn import DualAMN
-from largegnn.embedding.gcn import GCN
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
 
-__all__ = ["ENCODERS"]
+from largegnn.embedding.structure import GraphStructure
 
-ENCODERS: dict[str, Callable[[int], DualAMN | GCN]] = {"dual_amn": DualAMN, "gcn": GCN}
+__all__ = ["ChunkedEncoder", "Encoder", "EncoderFactory"]
+
+
+class Encoder(Protocol):
+    """What training and integration need of an encoder, an `nn.Module`."""
+
+    output_dim: int
+
+    def __call__(
+        self, entity_rows: Tensor, relation_rows: Tensor, structure: GraphStructure, nodes: Tensor | None = None
+    ) -> Tensor:
+        """Outputs (n, output_dim) from rows (n, d) and (2R, d); with `nodes` (k,) those of these nodes only."""
+        ...
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """The weights, always in the same order."""
+        ...
+
+    def to(self, device: torch.device) -> Self:
+        """The encoder with its weights on a device."""
+        ...
+
+    def eval(self) -> Self:
+        """The encoder as it is used after training."""
+        ...
+
+
+@runtime_checkable
+class ChunkedEncoder(Protocol):
+    """An encoder of graphs too large for one piece; any other is given the whole graph at once."""
+
+    def encode_in_chunks(
+        self,
+        entity_rows: Tensor,
+        relation_rows: Tensor,
+        structure: GraphStructure,
+        outputs: npt.NDArray[np.float32],
+        chunk_bytes: int,
+    ) -> None:
+        """Write all outputs into `outputs` (n, output_dim), with about `chunk_bytes` of rows on the device at a time.
+
+        `structure` is in main memory, and so may `entity_rows` be; the device is that of `relation_rows`.
+        """
+        ...
+
+
+EncoderFactory = Callable[[int], Encoder]

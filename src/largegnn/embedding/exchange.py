@@ -1,11 +1,11 @@
-"""What several workers tell each other: gradients averaged, touched rows gathered, the first one's word spread.
+"""What several workers exchange: gradients averaged, touched rows gathered, the first one's values broadcast.
 
 In: one worker's gradients, losses or state. Out: what all of them hold in common afterwards, the same on every one.
 Alone there is nothing to exchange. Under `torch.distributed` (gloo on CPU, nccl on CUDA) the group must have been
-initialised; launching, and ending all workers when one fails, is the launcher's affair.
+initialised; the launcher starts the workers, and ends all of them when one fails.
 The idea: every worker holds the tables and applies the same updates, so that they stay equal without being sent. What
 is summed is therefore summed in the same order everywhere, and what only one can know (a checkpoint, H@1 on the valid
-links) is known by the first and told to the others.
+links) is known by the first and broadcast to the others.
 Cost: a step sends the dense parameters and the rows its subgraph touches.
 """
 
@@ -32,10 +32,10 @@ class Exchange:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the worker that validates, writes and speaks."""
+        """Whether this is the worker that validates, writes and logs."""
         return self.rank == 0
 
-    def deal(self, items: list[int]) -> list[int]:
+    def shard(self, items: list[int]) -> list[int]:
         """The share of this worker of a list that every worker has."""
         return items[self.rank :: self.size]
 
@@ -62,11 +62,11 @@ class Exchange:
         lengths = [int(count) for count in counts]
         every_id = self._gather_padded(ids, lengths)
         every_gradient = self._gather_padded(gradient, lengths)
-        distinct, places = torch.unique(torch.cat(every_id), return_inverse=True)
+        distinct, indices = torch.unique(torch.cat(every_id), return_inverse=True)
         total = torch.zeros(len(distinct), gradient.shape[1], dtype=gradient.dtype, device=gradient.device)
         # Worker by worker, whose ids are distinct: the order of the sums is then the same on every worker.
-        for place, part in zip(torch.split(places, lengths), every_gradient, strict=True):
-            total.index_add_(0, place, part)
+        for index, part in zip(torch.split(indices, lengths), every_gradient, strict=True):
+            total.index_add_(0, index, part)
         return distinct, total.div_(self.size)
 
     def mean(self, total: float, count: int, device: torch.device) -> float:
@@ -82,7 +82,7 @@ class Exchange:
             for tensor in tensors:
                 dist.broadcast(tensor, src=0)
 
-    def agree(self, value: Any, device: torch.device) -> Any:
+    def broadcast_value(self, value: Any, device: torch.device) -> Any:
         """The first worker's value, one that JSON can write, on every worker."""
         if self.size == 1:
             return value

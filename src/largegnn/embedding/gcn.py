@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from largegnn.embedding import layerwise
 from largegnn.embedding.propagation import gather_mean
 from largegnn.embedding.structure import GraphStructure
+from largegnn.machine.progress import progress
 
 __all__ = ["GCN"]
 
@@ -64,8 +65,11 @@ class GCN(nn.Module):
 
         scaled = (entity_rows.cpu() * scale).numpy()
         hidden = np.empty_like(scaled)
-        layerwise.write_neighborhood_means(scaled, structure, device, hidden, chunk_bytes, first_layer)
-        layerwise.write_neighborhood_means(hidden, structure, device, outputs, chunk_bytes, second_layer)
+        with progress("encode", 2, "layers") as work:
+            layerwise.write_neighborhood_means(scaled, structure, device, hidden, chunk_bytes, first_layer)
+            work.advance()
+            layerwise.write_neighborhood_means(hidden, structure, device, outputs, chunk_bytes, second_layer)
+            work.advance()
 
 
 def _scale(structure: GraphStructure) -> Tensor:

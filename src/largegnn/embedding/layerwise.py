@@ -20,6 +20,7 @@ from torch import Tensor
 from largegnn.artifacts import IntArray
 from largegnn.embedding.propagation import attention, sampled_product, sparse_product, sum_over_reverse
 from largegnn.embedding.structure import GraphStructure
+from largegnn.machine.progress import progress
 
 __all__ = [
     "Finish",
@@ -64,9 +65,9 @@ class _Source:
         """Rows that hold those of `ids` (k,), and where in them each is, both on the device."""
         if self.is_resident:
             return self.rows, ids.to(self.device)
-        distinct, places = torch.unique(ids, return_inverse=True)
+        distinct, indices = torch.unique(ids, return_inverse=True)
         fetched = self.rows.index_select(0, distinct.to(self.rows.device))
-        return fetched.to(self.device), places.to(self.device, torch.int32)
+        return fetched.to(self.device), indices.to(self.device, torch.int32)
 
     def part(self, nodes: slice) -> Tensor:
         """The rows of a range of nodes, on the device."""
@@ -83,12 +84,14 @@ def write_neighborhood_means(
 ) -> None:
     """Mean of the rows (n, d) of each node and its neighbours, finished, into `outputs` (n, d)."""
     source = _Source(rows, device, chunk_bytes)
-    for nodes in node_chunks(structure.pair_ptr.numpy(), source.row_bytes, chunk_bytes):
-        ptr, entries = _slice(structure.pair_ptr, nodes, device)
-        table, columns = source.take(structure.neighbors[entries])
-        ones = table.new_ones(len(columns))
-        sums = sparse_product(ptr, columns, ones, table) + source.part(nodes)
-        _write(outputs, nodes, finish(sums / (ptr.diff() + 1).unsqueeze(1), nodes))
+    with progress("neighbourhood means", structure.num_nodes, "nodes") as work:
+        for nodes in node_chunks(structure.pair_ptr.numpy(), source.row_bytes, chunk_bytes):
+            ptr, entries = _slice(structure.pair_ptr, nodes, device)
+            table, columns = source.take(structure.neighbors[entries])
+            ones = table.new_ones(len(columns))
+            sums = sparse_product(ptr, columns, ones, table) + source.part(nodes)
+            _write(outputs, nodes, finish(sums / (ptr.diff() + 1).unsqueeze(1), nodes))
+            work.advance(nodes.stop - nodes.start)
 
 
 def write_relation_means(
@@ -96,12 +99,14 @@ def write_relation_means(
 ) -> None:
     """Mean of the distinct relation rows (2R, d) at each node, finished, into `outputs` (n, d)."""
     device, row_bytes = relation_rows.device, relation_rows.shape[1] * relation_rows.element_size()
-    for nodes in node_chunks(structure.incidence_ptr.numpy(), row_bytes, chunk_bytes):
-        ptr, entries = _slice(structure.incidence_ptr, nodes, device)
-        columns = structure.incidences[entries].to(device)
-        ones = relation_rows.new_ones(len(columns))
-        sums = sparse_product(ptr, columns, ones, relation_rows)
-        _write(outputs, nodes, finish(sums / ptr.diff().clamp_min_(1).unsqueeze(1), nodes))
+    with progress("relation means", structure.num_nodes, "nodes") as work:
+        for nodes in node_chunks(structure.incidence_ptr.numpy(), row_bytes, chunk_bytes):
+            ptr, entries = _slice(structure.incidence_ptr, nodes, device)
+            columns = structure.incidences[entries].to(device)
+            ones = relation_rows.new_ones(len(columns))
+            sums = sparse_product(ptr, columns, ones, relation_rows)
+            _write(outputs, nodes, finish(sums / ptr.diff().clamp_min_(1).unsqueeze(1), nodes))
+            work.advance(nodes.stop - nodes.start)
 
 
 def write_reflected_sums(
@@ -118,28 +123,34 @@ def write_reflected_sums(
     source = _Source(rows, device, chunk_bytes)
     weights = attention(logits.cpu(), structure)
     along = torch.empty(structure.num_slots, dtype=relations.dtype)
-    for nodes in node_chunks(structure.slot_ptr.numpy(), source.row_bytes, chunk_bytes):
-        ptr, entries = _slice(structure.slot_ptr, nodes, device)
-        sets = structure.slot_inverse_sets[entries].to(device)
-        along[entries] = sampled_product(ptr, sets, source.part(nodes), relations).cpu()
-    reflected = sum_over_reverse(along, structure).mul_(weights)
-    for nodes in node_chunks(structure.pair_ptr.numpy(), source.row_bytes, chunk_bytes):
-        ptr, entries = _slice(structure.pair_ptr, nodes, device)
-        table, columns = source.take(structure.neighbors[entries])
-        values = weights.index_select(0, structure.slot_of_pair[entries]).to(device)
-        sums = sparse_product(ptr, columns, values, table)
-        ptr, entries = _slice(structure.slot_ptr, nodes, device)
-        sets, at_slots = structure.slot_sets[entries].to(device), reflected[entries].to(device)
-        sparse_product(ptr, sets, at_slots, relations, onto=sums, scale=-2.0)
-        _write(outputs, nodes, finish(sums, nodes))
+    # Each node is passed twice.
+    with progress("reflected sums", 2 * structure.num_nodes, "nodes") as work:
+        for nodes in node_chunks(structure.slot_ptr.numpy(), source.row_bytes, chunk_bytes):
+            ptr, entries = _slice(structure.slot_ptr, nodes, device)
+            sets = structure.slot_inverse_sets[entries].to(device)
+            along[entries] = sampled_product(ptr, sets, source.part(nodes), relations).cpu()
+            work.advance(nodes.stop - nodes.start)
+        reflected = sum_over_reverse(along, structure).mul_(weights)
+        for nodes in node_chunks(structure.pair_ptr.numpy(), source.row_bytes, chunk_bytes):
+            ptr, entries = _slice(structure.pair_ptr, nodes, device)
+            table, columns = source.take(structure.neighbors[entries])
+            values = weights.index_select(0, structure.slot_of_pair[entries]).to(device)
+            sums = sparse_product(ptr, columns, values, table)
+            ptr, entries = _slice(structure.slot_ptr, nodes, device)
+            sets, at_slots = structure.slot_sets[entries].to(device), reflected[entries].to(device)
+            sparse_product(ptr, sets, at_slots, relations, onto=sums, scale=-2.0)
+            _write(outputs, nodes, finish(sums, nodes))
+            work.advance(nodes.stop - nodes.start)
 
 
 def transform_rows(rows: Rows, transform: Callable[[Tensor], Tensor], device: torch.device, chunk_bytes: int) -> None:
     """Replace `rows` (n, w) by what `transform` makes of them, a chunk at a time."""
     step = max(1, chunk_bytes // (4 * rows.itemsize * rows.shape[1]))
-    for start in range(0, len(rows), step):
-        nodes = slice(start, min(start + step, len(rows)))
-        _write(rows, nodes, transform(torch.from_numpy(rows[nodes]).to(device)))
+    with progress("rows", len(rows), "nodes") as work:
+        for start in range(0, len(rows), step):
+            nodes = slice(start, min(start + step, len(rows)))
+            _write(rows, nodes, transform(torch.from_numpy(rows[nodes]).to(device)))
+            work.advance(nodes.stop - nodes.start)
 
 
 def _slice(ptr: Tensor, nodes: slice, device: torch.device) -> tuple[Tensor, slice]:

@@ -1,6 +1,6 @@
 """What training minimises: alignment, cross-subgraph negatives, reconstruction (section 5.3 of the paper).
 
-In: rows of nodes, seeds and negatives as places in them. Out: a number with its gradient.
+In: rows of nodes, seeds and negatives as indices into them. Out: a number with its gradient.
 
 The idea. For an anchor x with partner y and candidates j, d the squared Euclidean distance,
 
@@ -32,7 +32,7 @@ from largegnn.embedding.structure import GraphStructure
 
 __all__ = ["alignment_loss", "cross_negative_loss", "reconstruction_loss"]
 
-DEFAULT_CHUNK_BYTES = 8 * 2**20
+_CHUNK_BYTES = 8 * 2**20
 _NOTHING = -40.0  # e to this power is lost in the rounding of 1, in double precision too
 
 
@@ -54,9 +54,9 @@ def alignment_loss(
     gamma: float = 1.0,
     scale: float = 30.0,
     shift: float = 10.0,
-    chunk_bytes: int = DEFAULT_CHUNK_BYTES,
+    chunk_bytes: int = _CHUNK_BYTES,
 ) -> Tensor:
-    """Hard-negative loss of `seeds` (b, 2) against `negatives` (m,), all places in `outputs` (n, D).
+    """Hard-negative loss of `seeds` (b, 2) against `negatives` (m,), all indices into `outputs` (n, D).
 
     From the left to all negatives plus from the right, mean over seeds. `negatives` are distinct; None means all n.
     A seed's own two nodes among them count as the zeros, which are there in any case.
@@ -73,7 +73,7 @@ def cross_negative_loss(
     gamma: float = 1.0,
     scale: float = 30.0,
     shift: float = 10.0,
-    chunk_bytes: int = DEFAULT_CHUNK_BYTES,
+    chunk_bytes: int = _CHUNK_BYTES,
 ) -> Tensor:
     """Push the input rows of seeds (b, 2, d) away from those of entities outside the subgraph (m, d).
 
@@ -101,14 +101,14 @@ class _AlignmentLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, outputs: Tensor, seeds: Tensor, negatives: Tensor | None, shape: _Shape) -> Tensor:
         candidates = outputs if negatives is None else outputs.index_select(0, negatives)
-        place = torch.arange(len(outputs), device=outputs.device)
+        index_of = torch.arange(len(outputs), device=outputs.device)
         if negatives is not None:
-            place = torch.full_like(place, -1)
-            place[negatives] = torch.arange(len(negatives), device=outputs.device)
+            index_of = torch.full_like(index_of, -1)
+            index_of[negatives] = torch.arange(len(negatives), device=outputs.device)
         ends = seeds.t().flatten()
         rows = outputs.index_select(0, ends).view(2, len(seeds), -1)
-        places = place.index_select(0, ends).view(2, len(seeds))
-        loss, grad_rows, grad = _hard_negatives(rows, candidates, places, shape, ctx.needs_input_grad[0], True)
+        indices = index_of.index_select(0, ends).view(2, len(seeds))
+        loss, grad_rows, grad = _hard_negatives(rows, candidates, indices, shape, ctx.needs_input_grad[0], True)
         if grad_rows is not None and grad is not None:
             if negatives is not None:
                 grad = torch.zeros_like(outputs).index_copy_(0, negatives, grad)
@@ -125,8 +125,8 @@ class _CrossNegativeLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, seed_rows: Tensor, outside_rows: Tensor, shape: _Shape) -> Tensor:
         rows = seed_rows.transpose(0, 1).contiguous()
-        places = torch.full(rows.shape[:2], -1, dtype=torch.int64, device=rows.device)
-        loss, grad, _ = _hard_negatives(rows, outside_rows, places, shape, ctx.needs_input_grad[0], False)
+        indices = torch.full(rows.shape[:2], -1, dtype=torch.int64, device=rows.device)
+        loss, grad, _ = _hard_negatives(rows, outside_rows, indices, shape, ctx.needs_input_grad[0], False)
         if grad is not None:
             ctx.save_for_backward(grad.transpose(0, 1))
         return loss
@@ -138,11 +138,11 @@ class _CrossNegativeLoss(torch.autograd.Function):
 
 
 def _hard_negatives(
-    rows: Tensor, candidates: Tensor, places: Tensor, shape: _Shape, with_grad: bool, move_candidates: bool
+    rows: Tensor, candidates: Tensor, indices: Tensor, shape: _Shape, with_grad: bool, move_candidates: bool
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """The loss of seeds' rows (2, b, D) against candidates (m, D), and its gradients for both.
 
-    `places` (2, b): where the seeds' nodes are among the candidates, or -1. With the norms as one more dimension and
+    `indices` (2, b): where the seeds' nodes are among the candidates, or -1. With the norms as one more dimension and
     the constants of a row as another, centred z of a row come out of one product: `z = lines @ columns.t()`.
     """
     num_seeds, num_candidates = rows.shape[1], len(candidates)
@@ -150,7 +150,7 @@ def _hard_negatives(
     columns = torch.cat([candidates, norms.neg(), torch.ones_like(norms)], dim=1)
     apart = (rows[0] - rows[1]).square().sum(dim=1)
     # Of the two zeros of each row, those that no candidate stands for.
-    missing = (places < 0).sum(dim=0).to(rows.dtype)
+    missing = (indices < 0).sum(dim=0).to(rows.dtype)
     total = rows.new_zeros(())
     grad_rows = torch.zeros_like(rows) if with_grad else None
     grad_columns = torch.zeros_like(columns[:, :-1]) if with_grad and move_candidates else None
@@ -159,13 +159,13 @@ def _hard_negatives(
         anchors, partners = rows[side], rows[1 - side]
         offset = apart - anchors.square().sum(dim=1) + shape.gamma
         lines = torch.cat([2.0 * anchors, torch.ones_like(apart)[:, None], offset[:, None]], dim=1)
-        own = (places[side] >= 0) * (apart + shape.gamma) + (places[1 - side] >= 0) * shape.gamma
+        own = (indices[side] >= 0) * (apart + shape.gamma) + (indices[1 - side] >= 0) * shape.gamma
         mean = (lines @ columns.sum(dim=0) - own) / (missing + num_candidates)
         lines[:, -1] -= mean
         for start in range(0, num_seeds, step):
             chunk = slice(start, start + step)
             z = lines[chunk] @ columns.t()
-            losses, slope = _weigh(z, mean[chunk], missing[chunk], places[:, chunk], shape)
+            losses, slope = _weigh(z, mean[chunk], missing[chunk], indices[:, chunk], shape)
             total += losses.sum() / num_seeds
             if grad_rows is None:
                 continue
@@ -181,12 +181,12 @@ def _hard_negatives(
     return total, grad_rows, torch.addcmul(grad_columns[:, :-1], grad_columns[:, -1:], candidates, value=-1.0)
 
 
-def _weigh(z: Tensor, mean: Tensor, missing: Tensor, places: Tensor, shape: _Shape) -> tuple[Tensor, Tensor]:
+def _weigh(z: Tensor, mean: Tensor, missing: Tensor, indices: Tensor, shape: _Shape) -> tuple[Tensor, Tensor]:
     """The loss of each row (k,) of centred z (k, m), which become weights; times the slope (k,) they are d loss / d z.
 
     No other array of that size is made.
     """
-    _put(z, places, -mean)
+    _put(z, indices, -mean)
     square_sum = torch.linalg.vector_norm(z, dim=1).square_() + missing * mean.square()
     deviation = square_sum.div_(missing + z.shape[1]).sqrt_()
     sharpness = shape.scale / deviation.clamp_min_(torch.finfo(z.dtype).tiny ** 0.5)
@@ -195,16 +195,16 @@ def _weigh(z: Tensor, mean: Tensor, missing: Tensor, places: Tensor, shape: _Sha
     torch.addcmul(-largest.unsqueeze(1), z, sharpness.unsqueeze(1), out=z)
     # Not to zero, but short of it: a processor multiplies denormal numbers ten times more slowly.
     z.clamp_min_(_NOTHING).exp_()
-    _put(z, places, torch.zeros_like(mean))
+    _put(z, indices, torch.zeros_like(mean))
     power = z.sum(dim=1) + 2.0 * (zero - largest).exp_()
     return power.log().add_(largest).add_(shape.shift), sharpness / power
 
 
-def _put(z: Tensor, places: Tensor, values: Tensor) -> None:
-    """Set the two places (2, k) of each row of `z` (k, m) to its value (k,), where they are not -1.
+def _put(z: Tensor, indices: Tensor, values: Tensor) -> None:
+    """Set the columns `indices` (2, k) of each row of `z` (k, m) to its value (k,), where they are not -1.
 
-    No index is asked back from the device, which would have to wait for it.
+    No index is read back from the device, which would have to wait for it.
     """
-    for place in places:
-        column = place.clamp_min(0).unsqueeze(1)
-        z.scatter_(1, column, torch.where(place < 0, z.gather(1, column).squeeze(1), values).unsqueeze(1))
+    for index in indices:
+        column = index.clamp_min(0).unsqueeze(1)
+        z.scatter_(1, column, torch.where(index < 0, z.gather(1, column).squeeze(1), values).unsqueeze(1))

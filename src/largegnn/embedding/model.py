@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from largegnn.embedding.encoders import ENCODERS
+from largegnn.artifacts import FloatArray
+from largegnn.embedding.encoders import Encoder
 from largegnn.embedding.exchange import Exchange
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.row_optimizer import RowRMSprop, fill_uniform
-from largegnn.errors import InputError
+from largegnn.errors import ArtifactError
+from largegnn.seams.tables import ENCODERS
 
-__all__ = ["EmbeddingModel"]
+__all__ = ["EmbeddingModel", "load_weights"]
 
 _ALPHA, _EPS = 0.9, 1e-7
 
@@ -28,8 +31,7 @@ class EmbeddingModel:
     def __init__(
         self, num_entities: int, num_relations: int, options: TrainOptions, device: torch.device, seed: int
     ) -> None:
-        if options.encoder not in ENCODERS:
-            raise InputError(f"no encoder is called {options.encoder!r}", expected=f"one of {', '.join(ENCODERS)}")
+        make_encoder = ENCODERS[options.encoder]
         generator = torch.Generator().manual_seed(seed)
         self.device = device
         self.entities = RowRMSprop.drawn(
@@ -41,7 +43,7 @@ class EmbeddingModel:
         # The encoder draws its weights from torch's global generator: lend it this run's for that moment.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(torch.randint(2**62, (1,), generator=generator)))
-            self.encoder = ENCODERS[options.encoder](options.dim).to(device)
+            self.encoder: Encoder = make_encoder(options.dim).to(device)
         self.dense = [self.relations, *self.encoder.parameters()]
         self.optimizer = torch.optim.RMSprop(self.dense, lr=options.learning_rate, alpha=_ALPHA, eps=_EPS)
 
@@ -68,7 +70,7 @@ class EmbeddingModel:
 
     @torch.no_grad()
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over what `tensors` gave, on this device."""
+        """Copy what `tensors` gave, onto this device."""
         prefix = "entities."
         self.entities.load_state_arrays(
             {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
@@ -84,3 +86,15 @@ class EmbeddingModel:
         """Whether every parameter and its mean square is a number."""
         # A sum is a number only if all its terms are, and needs no room for an answer per term.
         return all(bool(torch.isfinite(tensor.sum())) for tensor in self.tensors().values())
+
+
+@torch.no_grad()
+def load_weights(encoder: Encoder, weights: FloatArray) -> None:
+    """Set an encoder's parameters from one vector, in the order in which it lists them."""
+    parameters = list(encoder.parameters())
+    num_needed = sum(parameter.numel() for parameter in parameters)
+    if len(weights) != num_needed:
+        raise ArtifactError(f"an encoder of {num_needed} weights cannot take {len(weights)}")
+    parts = torch.split(torch.from_numpy(np.array(weights, dtype=np.float32)), [one.numel() for one in parameters])
+    for parameter, part in zip(parameters, parts, strict=True):
+        parameter.copy_(part.view_as(parameter))

@@ -1,44 +1,52 @@
-"""How to train, as plain values: what the settings of a run become where only torch is installed."""
+"""How to train, as plain values: what the settings of a run become where only torch is installed.
+
+The defaults stand in the settings and nowhere else.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
-from largegnn.errors import ArtifactError
+from largegnn.errors import ArtifactError, InputError
+from largegnn.machine.precision import Precision
 
 __all__ = ["TrainOptions"]
 
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Every choice of a training run; `negatives` 0 takes all nodes of the subgraph, weights of 0 switch a loss off."""
+    """Every choice of a training run.
 
-    encoder: str = "dual_amn"
-    dim: int = 64
-    epochs: int = 30
-    batch_size: int = 512
-    negatives: int = 2_000
-    learning_rate: float = 0.005
-    gamma: float = 1.0
-    scale: float = 30.0
-    shift: float = 10.0
-    dropout: float = 0.3
-    reconstruction_weight: float = 20.0
-    reconstruction_dropout: float = 0.3
-    cross_weight: float = 0.6
-    cross_gamma: float = 0.0
-    cross_negatives: int = 1_000
-    refresh_every: int = 0
-    validate_every: int = 5
-    checkpoint_seconds: float = 60.0
-    max_memory_gb: float = 4.0
-    precision: Literal["float32", "tf32"] = "float32"
+    `losses` has the weight of each loss by its name in the table; one of weight 0 is not computed. `negatives` 0 takes
+    all nodes of the subgraph; `repartition_every` 0 keeps the first division.
+    """
+
+    encoder: str
+    dim: int
+    epochs: int
+    batch_size: int
+    negatives: int
+    learning_rate: float
+    losses: Mapping[str, float]
+    gamma: float
+    scale: float
+    shift: float
+    dropout: float
+    reconstruction_dropout: float
+    cross_gamma: float
+    cross_negatives: int
+    repartition_every: int
+    validate_every: int
+    checkpoint_seconds: float
+    max_memory_gb: float
+    precision: Precision
 
     def __post_init__(self) -> None:
         lowest = {"dim": 1, "epochs": 0, "batch_size": 1, "validate_every": 1}
-        lowest |= dict.fromkeys(("negatives", "cross_negatives", "refresh_every", "checkpoint_seconds"), 0)
-        lowest |= dict.fromkeys(("learning_rate", "reconstruction_weight", "cross_weight", "max_memory_gb"), 0)
+        lowest |= dict.fromkeys(("negatives", "cross_negatives", "repartition_every", "checkpoint_seconds"), 0)
+        lowest |= dict.fromkeys(("learning_rate", "max_memory_gb"), 0)
         for name, least in lowest.items():
             # Turned round, so that NaN is refused too.
             if not getattr(self, name) >= least:
@@ -46,6 +54,16 @@ class TrainOptions:
         for name in ("dropout", "reconstruction_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ArtifactError(f"{name} is {getattr(self, name)}, must be a share below 1")
+        object.__setattr__(self, "losses", dict(self.losses))
+        for name, weight in self.losses.items():
+            if not 0 <= weight < math.inf:
+                raise ArtifactError(f"the weight of the loss {name} is {weight}, must be 0 or more")
+        if not any(self.losses.values()):
+            raise InputError(
+                "no loss has a weight, so there is nothing to train on",
+                expected="a weight above 0 for one of train.losses",
+                fix="set train.losses.alignment to 1",
+            )
 
     @property
     def loss_chunk_bytes(self) -> int:

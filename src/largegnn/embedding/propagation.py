@@ -7,9 +7,9 @@ The idea. With R_s the unit vector of relation set s, node i receives
     out_i = sum_j a_ij (h_j - 2 (h_j . R_s(ij)) R_s(ij)),      a_ij = softmax over i's pairs of the logit of s(ij)
 
 The first half is a sparse product. In the second, h_j . R_s is needed once for each distinct (sender, set), a dense
-product sampled at few places; the scalars are summed per slot (receiver, set) and go back through a sparse product with
-the small table R. Both directions of the gradient have the same form, so forward and backward are sparse products,
-sampled products and sums of scalars.
+product of which few entries are needed; the scalars are summed per slot (receiver, set) and go back through a sparse
+product with the small table R. Both directions of the gradient have the same form, so forward and backward are sparse
+products, sampled products and sums of scalars.
 Cost: O((pairs + slots) d) time, O(pairs) memory besides the rows that come in and go out. On a CPU the order of
 summation does not vary, nor does the result.
 """

@@ -42,10 +42,10 @@ class RowRMSprop:
         if values.ndim != 2 or square_average.shape != values.shape:
             raise ArtifactError(f"a table {tuple(values.shape)} with a state {tuple(square_average.shape)}")
         if square_average.device != values.device or square_average.dtype != values.dtype:
-            raise ArtifactError("a table and its state must be of one kind and in one place")
+            raise ArtifactError("a table and its state must be of one type and on one device")
         self.values = values.detach()
         self.square_average = square_average.detach()
-        # Through a tensor, since "cuda" and "cuda:0" are one place but not equal.
+        # Through a tensor, since "cuda" and "cuda:0" are one device but not equal.
         self.device = values.device if device is None else torch.empty(0, device=device).device
         self.alpha, self.eps = alpha, eps
 
@@ -68,12 +68,12 @@ class RowRMSprop:
 
     def gather(self, ids: torch.Tensor) -> torch.Tensor:
         """The rows of `ids` (k,) on the device, (k, d): a copy that collects its own gradient."""
-        places = self._places(ids)
+        indices = self._indices(ids)
         if self.values.device == self.device:
-            return self.values.index_select(0, places).requires_grad_()
+            return self.values.index_select(0, indices).requires_grad_()
         # From pinned memory the copy to a GPU runs beside the host's work; the allocator keeps it until that is done.
         staged = self.values.new_empty((len(ids), self.values.shape[1]), pin_memory=self.device.type == "cuda")
-        torch.index_select(self.values, 0, places, out=staged)
+        torch.index_select(self.values, 0, indices, out=staged)
         return staged.to(self.device, non_blocking=True).requires_grad_()
 
     @torch.no_grad()
@@ -82,20 +82,20 @@ class RowRMSprop:
 
         That is checked unless the ids are `trusted`: the check sorts them, and on a GPU waits for all that went before.
         """
-        places = self._places(ids)
-        if gradient.shape != (len(places), self.values.shape[1]):
-            raise ArtifactError(f"a gradient {tuple(gradient.shape)} for {len(places)} rows")
+        indices = self._indices(ids)
+        if gradient.shape != (len(indices), self.values.shape[1]):
+            raise ArtifactError(f"a gradient {tuple(gradient.shape)} for {len(indices)} rows")
         if not trusted:
-            ascending = places.sort().values
+            ascending = indices.sort().values
             if bool((ascending[1:] == ascending[:-1]).any()):
                 raise ArtifactError("a row is updated twice in one step; add up its gradients first")
         gradient = gradient.to(self.values)
-        square_average = self.square_average.index_select(0, places)
+        square_average = self.square_average.index_select(0, indices)
         square_average.mul_(self.alpha).addcmul_(gradient, gradient, value=1 - self.alpha)
-        self.square_average.index_copy_(0, places, square_average)
-        rows = self.values.index_select(0, places)
+        self.square_average.index_copy_(0, indices, square_average)
+        rows = self.values.index_select(0, indices)
         rows.addcdiv_(gradient, square_average.sqrt_().add_(self.eps), value=-lr)
-        self.values.index_copy_(0, places, rows)
+        self.values.index_copy_(0, indices, rows)
 
     def state_arrays(self) -> dict[str, torch.Tensor]:
         """The table and its state for a checkpoint: the tensors themselves, not copies."""
@@ -111,8 +111,8 @@ class RowRMSprop:
         for name, tensor in own.items():
             tensor.copy_(arrays[name])
 
-    def _places(self, ids: torch.Tensor) -> torch.Tensor:
-        """The ids (k,) where the table is, in the type that indexing takes."""
+    def _indices(self, ids: torch.Tensor) -> torch.Tensor:
+        """The ids (k,) on the table's device, in the type that indexing takes."""
         return ids.to(self.values.device, torch.int64)
 
 

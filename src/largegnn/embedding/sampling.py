@@ -21,7 +21,7 @@ def sample_nodes(num_nodes: int, count: int, generator: torch.Generator) -> Tens
 
 @dataclass(frozen=True)
 class BatchNodes:
-    """The nodes a step needs the output of, ascending, and its seeds and negatives as places among them."""
+    """The nodes a step needs the output of, ascending, and its seeds and negatives as indices among them."""
 
     nodes: Tensor
     seeds: Tensor
@@ -30,8 +30,8 @@ class BatchNodes:
 
 def batch_nodes(seeds: Tensor, negatives: Tensor) -> BatchNodes:
     """Gather the nodes of `seeds` (b, 2) and `negatives` (m,)."""
-    nodes, places = torch.unique(torch.cat([seeds.flatten(), negatives]), return_inverse=True)
-    return BatchNodes(nodes, places[: seeds.numel()].view(-1, 2), places[seeds.numel() :])
+    nodes, indices = torch.unique(torch.cat([seeds.flatten(), negatives]), return_inverse=True)
+    return BatchNodes(nodes, indices[: seeds.numel()].view(-1, 2), indices[seeds.numel() :])
 
 
 def dropout(rows: Tensor, rate: float, generator: torch.Generator) -> Tensor:

@@ -185,7 +185,7 @@ def _slots(
 ) -> dict[str, IntArray]:
     """Pairs in the order of slots, slots by node and by set; pairs come in by (receiver, neighbour)."""
     pair_ptr = _offsets(np.bincount(receivers, minlength=num_nodes))
-    # The pattern is symmetric: what stands at a pair's place in the transpose is its reverse.
+    # The pattern is symmetric: what stands at a pair's index in the transpose is its reverse.
     _, _, reverse = _transpose(pair_ptr, neighbors, num_nodes)
     inverse_set = np.zeros(num_sets, dtype=np.int64)
     inverse_set[set_of_pair] = set_of_pair[reverse]
@@ -193,8 +193,8 @@ def _slots(
     by_set_ptr, by_set_nodes, by_set = _transpose(pair_ptr, set_of_pair, num_sets)
     _, ordered_sets, back = _transpose(by_set_ptr, by_set_nodes, num_nodes)
     order = by_set[back]
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
+    new_index = np.empty_like(order)
+    new_index[order] = np.arange(len(order))
     is_first = np.diff(ordered_sets, prepend=-1) != 0
     is_first[pair_ptr[:-1][np.diff(pair_ptr) > 0]] = True
     starts = np.flatnonzero(is_first)
@@ -211,7 +211,7 @@ def _slots(
         "slot_inverse_sets": inverse_set[slot_sets],
         "slot_pair_ptr": np.append(starts, len(order)),
         "slot_of_pair": slot_of_pair,
-        "slot_of_reverse": slot_of_pair[place[reverse[order]]],
+        "slot_of_reverse": slot_of_pair[new_index[reverse[order]]],
         "set_ptr": set_ptr,
         "set_slots": set_slots,
         "set_nodes": set_nodes,

@@ -1,4 +1,4 @@
-"""How good an alignment is that was searched inside blocks (LargeEA, LIME): ranks of all test links, split ones missed.
+"""How good an alignment is that was searched within blocks (LargeEA, LIME): ranks of all test links, split ones missed.
 
 In: for each block its entities and their vectors, which are comparable within the block only; the test links. Out:
 ranks in both directions, for `metrics.summarise`.
@@ -29,7 +29,7 @@ from largegnn.errors import ArtifactError
 from largegnn.evaluation.metrics import SAME_SCORE, Ranks
 from largegnn.machine.precision import full_precision
 
-__all__ = ["BlockVectors", "rank_in_blocks"]
+__all__ = ["BlockVectors", "rank_within_blocks"]
 
 
 class BlockVectors(Protocol):
@@ -48,79 +48,79 @@ class BlockVectors(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _Members:
-    """Test entities of one side in one block: `places` (k,) ascending among all of that side, unit `vectors` (k, d)."""
+    """Test entities of one side in one block: `indices` (k,), ascending, among all of that side, and unit `vectors`."""
 
-    places: IntArray
+    indices: IntArray
     vectors: torch.Tensor
 
-    def rows(self, places: IntArray) -> torch.Tensor:
+    def rows(self, indices: IntArray) -> torch.Tensor:
         """The vectors of entities that are in the block."""
-        found = torch.from_numpy(np.searchsorted(self.places, places))
+        found = torch.from_numpy(np.searchsorted(self.indices, indices))
         return self.vectors.index_select(0, found.to(self.vectors.device))
 
 
-def rank_in_blocks(
+def rank_within_blocks(
     blocks: Iterable[BlockVectors],
     test_links: IntArray,
     *,
     device: torch.device | str = "cpu",
     chunk_bytes: int = 1 << 28,
 ) -> Ranks:
-    """Rank both ends of all `test_links` (k, 2) inside their blocks: (k,) float64 each, infinite for a split link.
+    """Rank both ends of all `test_links` (k, 2) within their blocks: (k,) float64 each, infinite for a split link.
 
     Blocks are read one at a time; of each only the vectors of test entities are kept.
     """
-    sources, source_places = np.unique(test_links[:, 0], return_inverse=True)
-    targets, target_places = np.unique(test_links[:, 1], return_inverse=True)
+    sources, source_indices = np.unique(test_links[:, 0], return_inverse=True)
+    targets, target_indices = np.unique(test_links[:, 1], return_inverse=True)
     source_members, target_members = [], []
     with full_precision():
         for block in blocks:
             source_members.append(_members(block, sources, device))
             target_members.append(_members(block, targets, device))
-        forward = _rank(source_members, source_places, target_members, target_places, chunk_bytes)
-        backward = _rank(target_members, target_places, source_members, source_places, chunk_bytes)
+        forward = _rank(source_members, source_indices, target_members, target_indices, chunk_bytes)
+        backward = _rank(target_members, target_indices, source_members, source_indices, chunk_bytes)
     return Ranks(forward, backward)
 
 
 def _members(block: BlockVectors, entities: IntArray, device: torch.device | str) -> _Members:
     """Those of the `entities` (m,), ascending, that have a vector in the block."""
-    _, in_block, places = np.intersect1d(block.entities, entities, assume_unique=True, return_indices=True)
+    _, in_block, indices = np.intersect1d(block.entities, entities, assume_unique=True, return_indices=True)
     vectors = torch.from_numpy(np.asarray(block.vectors[in_block])).to(device, torch.float32)
     if not bool(torch.isfinite(vectors).all()):
         raise ArtifactError("a vector of a block holds NaN or infinity")
     lengths = torch.linalg.vector_norm(vectors, dim=1)
     has_direction = lengths > 0
-    return _Members(places[has_direction.cpu().numpy()], (vectors / lengths[:, None])[has_direction])
+    return _Members(indices[has_direction.cpu().numpy()], (vectors / lengths[:, None])[has_direction])
 
 
 def _rank(
     queries: list[_Members],
-    query_places: IntArray,
+    query_indices: IntArray,
     candidates: list[_Members],
-    gold_places: IntArray,
+    gold_indices: IntArray,
     chunk_bytes: int,
 ) -> npt.NDArray[np.float64]:
     """The rank of each link's gold (k,) among the candidates of its query (k,)."""
-    ranks = np.full(len(query_places), np.inf)
+    ranks = np.full(len(query_indices), np.inf)
     if not len(ranks):
         return ranks
-    is_in = np.zeros((int(query_places.max()) + 1, len(queries)), dtype=bool)
+    is_in = np.zeros((int(query_indices.max()) + 1, len(queries)), dtype=bool)
     for index, members in enumerate(queries):
-        is_in[members.places, index] = True
+        is_in[members.indices, index] = True
     # Queries with the same blocks make a group.
     group_of_query = np.unique(np.packbits(is_in, axis=1), axis=0, return_inverse=True)[1].ravel()
-    group_of_link = group_of_query[query_places]
+    group_of_link = group_of_query[query_indices]
     by_group = np.argsort(group_of_link, kind="stable")
     starts = np.flatnonzero(np.diff(group_of_link[by_group], prepend=-1))
     for links in np.split(by_group, starts[1:]):
-        shared = np.flatnonzero(is_in[query_places[links[0]]])
-        columns = np.unique(np.concatenate([np.empty(0, np.int64), *(candidates[index].places for index in shared)]))
-        links = links[np.isin(gold_places[links], columns)]
-        golds = np.searchsorted(columns, gold_places[links])
+        shared = np.flatnonzero(is_in[query_indices[links[0]]])
+        columns = np.unique(np.concatenate([np.empty(0, np.int64), *(candidates[index].indices for index in shared)]))
+        links = links[np.isin(gold_indices[links], columns)]
+        golds = np.searchsorted(columns, gold_indices[links])
         step = max(1, chunk_bytes // (8 * max(1, len(columns))))
         for start in range(0, len(links), step):
             chunk = slice(start, start + step)
-            scores = _best_scores(queries, query_places[links[chunk]], candidates, shared, columns)
+            scores = _best_scores(queries, query_indices[links[chunk]], candidates, shared, columns)
             gold = scores.gather(1, torch.from_numpy(golds[chunk, None]).to(scores.device))
             # The gold is among those counted, once.
             ranks[links[chunk]] = (scores >= gold - SAME_SCORE).sum(dim=1).cpu().numpy()
@@ -129,17 +129,17 @@ def _rank(
 
 def _best_scores(
     queries: list[_Members],
-    places: IntArray,
+    indices: IntArray,
     candidates: list[_Members],
     shared: IntArray,
     columns: IntArray,
 ) -> torch.Tensor:
     """Cosine of queries (q,), all of them in the `shared` blocks, with candidates (c,): the best of those blocks."""
     if len(shared) == 1:
-        return torch.mm(queries[shared[0]].rows(places), candidates[shared[0]].vectors.t())
-    best: torch.Tensor = candidates[shared[0]].vectors.new_full((len(places), len(columns)), -torch.inf)
+        return torch.mm(queries[shared[0]].rows(indices), candidates[shared[0]].vectors.t())
+    best: torch.Tensor = candidates[shared[0]].vectors.new_full((len(indices), len(columns)), -torch.inf)
     for index in shared:
-        scores = queries[index].rows(places) @ candidates[index].vectors.t()
-        at = torch.from_numpy(np.searchsorted(columns, candidates[index].places)).to(best.device)
+        scores = queries[index].rows(indices) @ candidates[index].vectors.t()
+        at = torch.from_numpy(np.searchsorted(columns, candidates[index].indices)).to(best.device)
         best[:, at] = torch.maximum(best[:, at], scores)
     return best

@@ -1,12 +1,12 @@
-"""In-block training: one independent model for each block, as LargeEA and LIME do (section 6 of the paper).
+"""Within-block training: one independent model for each block, as LargeEA and LIME do (section 6 of the paper).
 
 In: the blocks as subgraphs, the options of a training run. Out, block by block, the unit vectors of its entities.
 The idea: a block is a training run of its own with tables for its entities alone, relation rows and an encoder. Nothing
 leads from one block to another: no cross-subgraph negatives, no reconstruction, and vectors of different blocks cannot
-be compared. `reporting.block_metrics` ranks inside blocks accordingly.
+be compared. `block_metrics` ranks within blocks accordingly.
 Cost: that of training each block; memory that of the largest one, since a block is forgotten before the next begins.
 
-# Paper: LargeEA's blocks are CPS parts, LIME's are SBP parts; alignment is searched inside a block only.
+# Paper: LargeEA's blocks are CPS parts, LIME's are SBP parts; alignment is searched within a block only.
 # Departs: the same encoder, loss and number of epochs as LargeGNN's, so that what is compared is the division. A block
 #     without a seed cannot be trained: its vectors are those its random start gives.
 """
@@ -45,7 +45,7 @@ def train_blocks(
     subgraphs: SubgraphSet, num_relations: int, options: TrainOptions, device: torch.device, seed: int
 ) -> Iterator[BlockEmbeddings]:
     """Train a model for each block on that block alone; each follows from `seed` and the block's number."""
-    options = replace(options, losses={"alignment": 1.0}, repartition_every=0)
+    options = replace(options, losses={"alignment": options.losses.get("alignment", 1.0)}, repartition_every=0)
     for index in range(len(subgraphs)):
         block = subgraphs.subgraph(index)
         _log.info("train: block %d of %d, %d entities", index + 1, len(subgraphs), len(block.entities))
