@@ -48,9 +48,9 @@ def make_tar(path: Path, files: dict[str, str], *special: tarfile.TarInfo) -> Pa
         for member in special:
             packed.addfile(member)
     data = plain.getvalue()
-    packings: dict[str, Callable[[bytes], bytes]]
-    packings = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
-    path.write_bytes(packings.get(path.suffix, bytes)(data))
+    compressions: dict[str, Callable[[bytes], bytes]]
+    compressions = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
+    path.write_bytes(compressions.get(path.suffix, bytes)(data))
     return path
 
 
@@ -63,7 +63,7 @@ def children(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("suffix", ["zip", "tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst"])
-def test_every_packing_gives_the_same_folders(tmp_path: Path, suffix: str) -> None:
+def test_every_compression_gives_the_same_folders(tmp_path: Path, suffix: str) -> None:
     files = below("OpenEA_dataset_v1.1/EN_FR_15K_V1", OPENEA) | below("OpenEA_dataset_v1.1/deep/er/D_W_15K_V1", OPENEA)
     files |= {"OpenEA_dataset_v1.1/readme.txt": "hello", "__MACOSX/EN_FR_15K_V1/._rel_triples_1": "x"}
     make = make_zip if suffix == "zip" else make_tar
@@ -86,7 +86,7 @@ def test_one_folder_of_many(tmp_path: Path) -> None:
     assert "x/EN_DE_15K_V1, x/EN_FR_15K_V1" in str(failure.value)
 
 
-def test_other_layouts_and_places(tmp_path: Path) -> None:
+def test_other_layouts_and_folders(tmp_path: Path) -> None:
     flat = unpack(make_zip(tmp_path / "flat.zip", TRIPLES | LINKS), tmp_path / "1", top="home", only="EN_FR_15K_V1")
     assert [(entry.folder, entry.layout) for entry in flat] == [(tmp_path / "1" / "home", "dbpedia1m")]
     same = below("v1/EN_FR", TRIPLES | LINKS) | below("v2/EN_FR", OPENEA)
@@ -95,6 +95,9 @@ def test_other_layouts_and_places(tmp_path: Path) -> None:
     ids = {"ent_ids_1": "0\ta\n", "ent_ids_2": "1\tA\n", "triples_1": "0\t0\t0\n", "triples_2": "1\t1\t1\n"}
     ids |= {"sup_ent_ids": "0\t1\n", "ref_ent_ids": ""}
     pair = {"source.tsv": "a\tr\tb\n", "target.nt.gz": "", "seeds.tsv": "a\tA\n"}
+    clash = below("a/x", OPENEA) | below("b/x", OPENEA) | below("a-x", OPENEA)
+    with pytest.raises(InputError, match="would get one folder"):
+        unpack(make_zip(tmp_path / "clash.zip", clash), tmp_path / "4", top="t")
     both = unpack(make_zip(tmp_path / "b.zip", below("fr_en", ids) | below("p", pair)), tmp_path / "3", top="t")
     assert {entry.folder.name: entry.layout for entry in both} == {"fr_en": "dbp15k", "p": "pair"}
 
@@ -189,7 +192,7 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
         make = make_zip if suffix == "zip" else make_tar
         archive = make(tmp_path / f"a.{suffix}", below("EN_FR", OPENEA | {"attr_triples_1": os.urandom(9000).hex()}))
         archive.write_bytes(archive.read_bytes()[:4000])
-        with pytest.raises(InputError, match=r"damaged|ends too early"):
+        with pytest.raises(InputError, match="damaged"):
             unpack(archive, tmp_path / "out", top="t")
     flipped = make_zip(tmp_path / "flipped.zip", below("EN_FR", OPENEA))
     data = bytearray(flipped.read_bytes())
