@@ -25,9 +25,10 @@ from largegnn import api
 from largegnn.artifacts import AlignmentTask, Subgraph
 from largegnn.division import add_landmarks, build_subgraphs
 from largegnn.division.merge import merge
-from largegnn.embedding import alignment_loss, build_structure, reconstruction_loss
 from largegnn.embedding.dual_amn import DualAMN
+from largegnn.embedding.losses import alignment_loss, reconstruction_loss
 from largegnn.embedding.sampling import batch_nodes, dropout, sample_nodes
+from largegnn.embedding.structure import build_structure
 from largegnn.machine.metering import Meter
 from largegnn.seams.tables import PARTITIONERS
 

@@ -29,7 +29,7 @@ from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.trainer import Trainer
 from largegnn.machine.metering import Meter
 from largegnn.runs.store import RunStore
-from largegnn.settings import PRESETS, Settings, resolve
+from largegnn.settings import PRESETS, Settings, TrainSettings, resolve
 
 Figures = dict[str, Any]
 WARM_EPOCHS, MEASURED_EPOCHS, TOP = 1, 3, 10
@@ -40,6 +40,11 @@ def divide(task: AlignmentTask, parts: int, cap: int | None) -> SubgraphSet:
     values: Figures = {"protocol": {"seeds_from": "train+valid"}, "division": {"parts": parts}}
     values["landmarks"] = {} if cap is None else {"cap": cap}
     return api.divide(task, resolve(Settings, PRESETS, values=values)).subgraphs
+
+
+def options_of(dim: int, epochs: int) -> TrainOptions:
+    """The defaults of the settings, over one division."""
+    return TrainOptions(**TrainSettings(dim=dim, epochs=epochs, repartition_every=0).model_dump())
 
 
 def trainer_for(subgraphs: SubgraphSet, counts: tuple[int, int], options: TrainOptions) -> Trainer:
@@ -71,7 +76,7 @@ def measure_steps(folder: str, parts: int, cap: int | None, dim: int) -> Figures
     """One dimension: train a few epochs, then look at one under the profiler."""
     task = api.load(folder).task
     subgraphs = divide(task, parts, cap)
-    options = TrainOptions(dim=dim, epochs=WARM_EPOCHS + MEASURED_EPOCHS)
+    options = options_of(dim, WARM_EPOCHS + MEASURED_EPOCHS)
     counts = (task.num_entities, task.num_relations)
     trainer = trainer_for(subgraphs, counts, options)
     meter = Meter()
@@ -97,7 +102,7 @@ def measure_steps(folder: str, parts: int, cap: int | None, dim: int) -> Figures
 def measure_memory(folder: str, counts: tuple[int, int], dim: int) -> Figures:
     """One epoch over the subgraphs of a run folder."""
     subgraphs = RunStore(Path(folder)).load("subgraphs", "subgraphs", SubgraphSet)
-    options = TrainOptions(dim=dim, epochs=1, max_memory_gb=0.0)
+    options = replace(options_of(dim, 1), max_memory_gb=0.0)
     before = Meter().read().peak_memory_mb
     meter = Meter()
     trainer_for(subgraphs, counts, options).run()

@@ -73,7 +73,7 @@ def test_killed_in_every_stage_it_ends_as_if_undisturbed(pair: Path, calm: Path,
         assert moment.split(":")[0] not in RunStore(run).stages
         begin = ["align", "--resume"]
         said += killed.stderr
-    assert "train: going on after epoch" in said
+    assert "train: resuming after epoch" in said
     last = call("align", "--resume", "--out", run)
     assert "match: reused" in last.stderr
     assert_same(run, calm)
