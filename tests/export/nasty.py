@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import date
 
 import numpy as np
@@ -66,14 +67,18 @@ OTHER_NAMES = [
 LENIENT_IRIS = ["http://x.org/100%", "http://x.org/a[1]", "http://x.org#a#b", "http://x.org/\x7f\x85", "http:////a:b"]
 NASTY = VALID_IRIS + OTHER_NAMES + LENIENT_IRIS
 
+# What the plain columns are with the evidence of a run of ours.
+EVIDENCE = ("cosine", "support")
 INFO = ExportInfo(
     tool_version="0.1.0",
     title='run "1" <&>: é\u2028\t😀\x01',
     source_name="source file.nt",
     target_name="http://dbpedia.org/?a&b",
     protocol="train links seen",
-    decoding="csls",
+    scoring="csls",
+    selection="mutual_top1",
     threshold=0.25,
+    calibrated=True,
     created=date(2025, 3, 1),
 )
 
@@ -89,7 +94,8 @@ def alignment_of(pairs: list[tuple[str, str]], accepted: list[bool] | None = Non
     rng = np.random.default_rng(7)
     alignment = Alignment(
         pairs=np.stack([np.arange(count), count + np.arange(count)], axis=1),
-        cosines=np.float32(1.1) * rng.random(count, np.float32) - np.float32(0.1),
+        columns=EVIDENCE,
+        evidence=np.float32(1.1) * rng.random((2, count), np.float32) - np.float32(0.1),
         scores=rng.standard_normal(count, np.float32),
         margins=rng.standard_normal(count, np.float32) * np.float32(1e-6),
         source_ranks=1 + np.arange(count) % 3,
@@ -105,6 +111,9 @@ def alignment_of(pairs: list[tuple[str, str]], accepted: list[bool] | None = Non
 def table_of(pairs: list[tuple[str, str]], accepted: list[bool] | None = None) -> pl.DataFrame:
     alignment, task_names = alignment_of(pairs, accepted)
     return alignment_table(alignment, task_names, accepted_only=False)
+
+
+UNCALIBRATED = dataclasses.replace(INFO, calibrated=False)
 
 
 def nasty_pairs(strings: list[str]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What all exporters promise: whole files or none, and no silence about empty ones."""
+"""What is true of every entry of the table `exporters`: whole files or none, no silence about empty ones."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import os
 from pathlib import Path
 from typing import IO, Any
 
+import polars as pl
 import pytest
 
 from largegnn.errors import InputError, StorageError
-from largegnn.export import EXPORTERS, export
-from largegnn.export.files import ByteSink, write_files
-from tests.export.nasty import INFO, table_of
+from largegnn.export import Exporter, export, file_of_form
+from largegnn.machine.atomic import ByteSink
+from largegnn.seams.tables import EXPORTERS
+from tests.export.nasty import INFO, UNCALIBRATED, table_of
 
-TABLE = table_of([(f"http://a/{row}", f"b {row}") for row in range(200)])
+TABLE = table_of([(f"http://a/{row}", f"http://b/{row}") for row in range(200)])
 
 
 def fail_after(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
@@ -40,7 +42,7 @@ def fail_after(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
 
             self._file = File()  # type: ignore[assignment]
 
-    monkeypatch.setattr("largegnn.export.files.ByteSink", FullDisk)
+    monkeypatch.setattr("largegnn.machine.atomic.ByteSink", FullDisk)
 
 
 @pytest.mark.parametrize("form", EXPORTERS)
@@ -82,17 +84,7 @@ def test_places_that_cannot_be_written(form: str, tmp_path: Path) -> None:
         with pytest.raises(StorageError, match="cannot write"):
             export(form, TABLE, path, INFO)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-    assert not tmp_path.with_name(f"{tmp_path.name}.partial").exists()
-
-
-def test_an_error_of_ours_leaves_nothing_either(tmp_path: Path) -> None:
-    def broken(sink: ByteSink) -> None:
-        sink.write(b"half")
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_files({tmp_path / "one": lambda sink: None, tmp_path / "two": broken})
-    assert list(tmp_path.iterdir()) == []
+    assert not list(tmp_path.parent.glob("*.partial"))
 
 
 @pytest.mark.parametrize("form", EXPORTERS)
@@ -100,6 +92,33 @@ def test_folders_are_made_and_nothing_else(form: str, tmp_path: Path, caplog: py
     assert export(form, TABLE, tmp_path / "new" / "folder" / "out", INFO) == len(TABLE)
     assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["out"]
     assert not caplog.records
+
+
+@pytest.mark.parametrize("form", EXPORTERS)
+def test_every_form_says_what_it_is(form: str) -> None:
+    exporter = EXPORTERS[form]
+    assert isinstance(exporter, Exporter)
+    assert exporter.description
+    assert file_of_form(form) == exporter.file_name
+    assert sum(exporter.file_name == EXPORTERS[other].file_name for other in EXPORTERS) == 1
+
+
+@pytest.mark.parametrize("form", EXPORTERS)
+def test_what_is_not_calibrated_is_never_called_confidence(form: str, tmp_path: Path) -> None:
+    table = TABLE.with_columns(confidence=pl.lit(0.123456789, pl.Float32))
+    for columns in (table, table.drop("confidence")):
+        export(form, columns, tmp_path / "out", UNCALIBRATED)
+        written = (tmp_path / "out").read_bytes()
+        assert b"0.12345679" not in written
+        assert b"\tconfidence\t" not in written
+        if form == "parquet":
+            assert "confidence" not in pl.read_parquet(tmp_path / "out").columns
+            written = pl.read_parquet_metadata(tmp_path / "out")["description"].encode()
+        if form != "tsv":
+            assert b"scores are not calibrated" in written
+    export(form, table, tmp_path / "out", INFO)
+    if form not in ("parquet", "sameas"):
+        assert b"0.12345679" in (tmp_path / "out").read_bytes()
 
 
 @pytest.mark.parametrize("form", EXPORTERS)
@@ -129,7 +148,7 @@ def test_no_pairs_are_said_aloud(form: str, tmp_path: Path, caplog: pytest.LogCa
 
 
 def test_pairs_left_out_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    table = table_of([("a", "A"), ("b", "B")], [True, False])
+    table = table_of([("http://a", "http://A"), ("http://b", "http://B")], [True, False])
     with caplog.at_level(logging.INFO):
         assert export("tsv", table, tmp_path / "out.tsv", INFO) == 2
         assert not caplog.records
@@ -142,4 +161,7 @@ def test_unknown_forms_are_named(tmp_path: Path) -> None:
         export("xls", TABLE, tmp_path / "out", INFO)
     with pytest.raises(InputError, match="takes embeddings"):
         export("embeddings-npy", TABLE, tmp_path / "out", INFO)
+    with pytest.raises(InputError, match="is no exporter"):
+        export("math:sqrt", TABLE, tmp_path / "out", INFO)
+    assert file_of_form("embeddings-npy") == "embeddings.npy"
     assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ from hypothesis import given
 from largegnn.data.iri import decode_names
 from largegnn.data.links import read_named_links
 from largegnn.export import export
-from tests.export.nasty import INFO, NASTY, OTHER_NAMES, VALID_IRIS, name_lists, nasty_pairs, table_of
+from tests.export.nasty import INFO, NASTY, OTHER_NAMES, UNCALIBRATED, VALID_IRIS, name_lists, nasty_pairs, table_of
 
 ALIGN = "{http://knowledgeweb.semanticweb.org/heterogeneity/alignment#}"
 RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
@@ -116,3 +116,19 @@ def test_alignment_api_as_rdf(tmp_path: Path) -> None:
 def test_alignment_api_says_when_it_is_not_one_to_one(tmp_path: Path) -> None:
     export("alignment-api", table_of([("a", "A"), ("a", "B")]), tmp_path / "out.rdf", INFO)
     assert "<type>**</type>" in (tmp_path / "out.rdf").read_text(encoding="utf-8")
+
+
+def test_alignment_api_without_calibration_says_the_order(tmp_path: Path) -> None:
+    table = table_of([("http://a", "http://A"), ("http://b", "http://B"), ("http://c", "http://C")])
+    table = table.with_columns(score=pl.Series([-2.0, 9.0, 0.5], dtype=pl.Float32))
+    for columns in (table, table.drop("confidence")):
+        export("alignment-api", columns, tmp_path / "out.rdf", UNCALIBRATED)
+        measures = [measure for *_, measure in cells(tmp_path / "out.rdf")]
+        assert measures == pytest.approx([1 / 3, 1, 2 / 3])
+        text = (
+            ElementTree.parse(tmp_path / "out.rdf")
+            .getroot()
+            .findtext(".//{http://purl.org/dc/elements/1.1/}description")
+        )
+        assert "scores are not calibrated" in str(text)
+        assert "measure: the share of the cells whose score is no higher" in str(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 
 from largegnn.data.iri import PACKED, decode_names, encode_names
+from largegnn.errors import InputError
 from largegnn.export import export
 from largegnn.export.curies import choose_prefixes, shorten
-from tests.export.nasty import INFO, NASTY, name_lists, nasty_pairs, table_of
+from tests.export.nasty import INFO, NASTY, UNCALIBRATED, name_lists, nasty_pairs, table_of
 
 # The package asks a dozen things of pandas that pandas is giving up. All else is still an error.
 uses_sssom = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -58,6 +60,7 @@ def rows_of(mappings: Any) -> list[tuple[str, str, float, float]]:
 def test_nasty_names_come_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table = table_of(nasty_pairs(NASTY))
     assert export("sssom", table, tmp_path / "out.sssom.tsv", INFO) == len(table)
+    caplog.clear()
     with caplog.at_level(logging.WARNING):
         mappings = parsed(tmp_path / "out.sssom.tsv")
     assert not caplog.records
@@ -81,6 +84,54 @@ def test_any_names_make_a_valid_file(pairs: list[tuple[str, str]]) -> None:
         export("sssom", table, Path(folder, "out.sssom.tsv"), INFO)
         mappings = parsed(Path(folder, "out.sssom.tsv"))
         assert [row[:2] for row in rows_of(mappings)] == sorted(pairs)
+
+
+@uses_sssom
+def test_without_calibration_there_is_no_confidence(tmp_path: Path) -> None:
+    table = table_of([("http://a", "http://A"), ("http://b", "http://B")])
+    export("sssom", table, tmp_path / "out.sssom.tsv", UNCALIBRATED)
+    mappings = parsed(tmp_path / "out.sssom.tsv")
+    assert "confidence" not in mappings.df
+    assert "scores are not calibrated" in mappings.metadata["mapping_set_description"]
+    assert set(mappings.df["similarity_measure"]) == {"cosine similarity of entity embeddings"}
+    assert len(mappings.df["similarity_score"]) == 2
+
+
+@uses_sssom
+def test_a_run_without_cosines_says_the_order(tmp_path: Path) -> None:
+    table = table_of([("http://a", "http://A"), ("http://b", "http://B")]).drop("cosine")
+    table = table.with_columns(score=pl.Series([7.5, -3.0], dtype=pl.Float32))
+    export("sssom", table, tmp_path / "out.sssom.tsv", UNCALIBRATED)
+    mappings = parsed(tmp_path / "out.sssom.tsv")
+    assert dict(zip(mappings.df["subject_id"], mappings.df["similarity_score"], strict=True)) == {
+        "ns1:a": 1.0,
+        "ns1:b": 0.5,
+    }
+    assert "score is no higher; score: csls" in mappings.df["similarity_measure"][0]
+
+
+@uses_sssom
+def test_given_prefixes_and_bases_are_used(tmp_path: Path) -> None:
+    prefixes = {"dbr": "http://dbpedia.org/resource/", "ns1": "http://example.org/é/"}
+    info = dataclasses.replace(INFO, base_iri="http://wikidata.org/entity/", prefixes=prefixes)
+    pairs = [("dbr:Paris", "Q90"), ("http://dbpedia.org/resource/Rome", "Q220"), ("ns1:x", "http://other.org/y")]
+    export("sssom", table_of(pairs), tmp_path / "out.sssom.tsv", info)
+    mappings = parsed(tmp_path / "out.sssom.tsv")
+    assert {mappings.converter.expand(curie) for curie in mappings.df["subject_id"]} == {
+        "http://dbpedia.org/resource/Paris",
+        "http://dbpedia.org/resource/Rome",
+        "http://example.org/é/x",
+    }
+    assert set(mappings.df["subject_id"]) == {"dbr:Paris", "dbr:Rome", "ns1:x"}
+    assert {mappings.converter.expand(curie) for curie in mappings.df["object_id"]} == {
+        "http://wikidata.org/entity/Q90",
+        "http://wikidata.org/entity/Q220",
+        "http://other.org/y",
+    }
+    assert "Q90" in set(mappings.df["object_label"])
+    with pytest.raises(InputError, match="prefix owl has a meaning"):
+        export("sssom", table_of(pairs), tmp_path / "x", dataclasses.replace(INFO, prefixes={"owl": "http://o.org/"}))
+    assert not (tmp_path / "x").exists()
 
 
 @uses_sssom

@@ -16,8 +16,14 @@ from largegnn.data.iri import decode_names
 from largegnn.data.links import read_named_links
 from largegnn.errors import ArtifactError
 from largegnn.export import COLUMNS, alignment_table, export
-from largegnn.export.table import name_column
-from tests.export.nasty import INFO, NASTY, alignment_of, name_lists, names, nasty_pairs, table_of
+from largegnn.export.table import name_column, names_at, share_no_higher
+from tests.export.nasty import EVIDENCE, INFO, NASTY, alignment_of, name_lists, names, nasty_pairs, table_of
+
+SCHEMA = {
+    **{name: COLUMNS[name] for name in ("source", "target", "score", "margin")},
+    **dict.fromkeys(EVIDENCE, pl.Float32),
+    **{name: COLUMNS[name] for name in ("confidence", "mutual", "rank", "accepted")},
+}
 
 
 def read_tsv(path: Path) -> pl.DataFrame:
@@ -27,12 +33,12 @@ def read_tsv(path: Path) -> pl.DataFrame:
     # The csv module ends lines at a bare carriage return too; there is none in the file.
     assert "\r" not in text
     rows = list(reader)
-    assert reader.fieldnames == list(COLUMNS)
-    frame = pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String))
+    assert reader.fieldnames == list(SCHEMA)
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(SCHEMA, pl.String))
     return frame.select(
         decode_names(frame["source"]).alias("source"),
         decode_names(frame["target"]).alias("target"),
-        *(pl.col(name).cast(COLUMNS[name]) for name in ("score", "cosine", "margin", "confidence")),
+        *(pl.col(name).cast(pl.Float32) for name in ("score", "margin", *EVIDENCE, "confidence")),
         pl.col("mutual") == "true",
         pl.col("rank").cast(pl.Int16),
         pl.col("accepted") == "true",
@@ -42,15 +48,19 @@ def read_tsv(path: Path) -> pl.DataFrame:
 def test_the_table_by_hand() -> None:
     alignment, task_names = alignment_of([("a", "A"), ("b", "B"), ("c", "C")], [True, False, True])
     table = alignment_table(alignment, task_names)
-    assert dict(table.schema) == COLUMNS
+    assert dict(table.schema) == SCHEMA
     assert table["source"].to_list() == ["a", "c"]
     assert table["target"].to_list() == ["A", "C"]
     assert table["score"].to_list() == alignment.scores[[0, 2]].tolist()
-    assert table["cosine"].to_list() == alignment.cosines[[0, 2]].tolist()
+    assert table["cosine"].to_list() == alignment.column("cosine")[[0, 2]].tolist()
+    assert table["support"].to_list() == alignment.column("support")[[0, 2]].tolist()
     assert table["margin"].to_list() == alignment.margins[[0, 2]].tolist()
     assert table["confidence"].to_list() == alignment.confidence[[0, 2]].tolist()
     assert table["rank"].to_list() == [1, 3]
     assert table["mutual"].to_list() == [True, False]
+    assert alignment_table(alignment, task_names, calibrated=False).columns == [
+        name for name in SCHEMA if name != "confidence"
+    ]
     whole = alignment_table(alignment, task_names, accepted_only=False)
     assert whole["accepted"].to_list() == [True, False, True]
     assert whole.filter(pl.col("accepted")).equals(table)
@@ -66,6 +76,25 @@ def test_pairs_without_names_are_a_bug() -> None:
 @given(st.lists(names, max_size=20))
 def test_a_string_table_becomes_a_column(strings: list[str]) -> None:
     assert name_column(StringTable.from_strings(strings)).to_list() == strings
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 50])
+def test_names_come_by_number_whether_few_or_many(count: int) -> None:
+    strings = [f"é{number}" * (number % 3) for number in range(20)]
+    ids = np.random.default_rng(3).integers(0, 20, count)
+    assert names_at(StringTable.from_strings(strings), ids).to_list() == [strings[number] for number in ids]
+
+
+def test_few_pairs_read_few_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    alignment, task_names = alignment_of([(f"s{row}", f"t{row}") for row in range(10)], [True] + [False] * 9)
+    monkeypatch.setattr("largegnn.export.table.name_column", None)
+    assert alignment_table(alignment, task_names).rows()[0][:2] == ("s0", "t0")
+
+
+def test_shares_say_the_order_by_hand() -> None:
+    scores = pl.Series([3.0, -1.0, 3.0, float("nan")], dtype=pl.Float32)
+    assert share_no_higher(scores).to_list() == [1.0, 0.5, 1.0, 0.25]
+    assert share_no_higher(scores.clear()).to_list() == []
 
 
 def test_long_string_tables_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ Mask = npt.NDArray[np.bool_]
 def frozen(array: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int | None, ...], name: str) -> IntArray:
     """A read-only, contiguous view of `array`; refuses another shape (None = any length)."""
     result = np.ascontiguousarray(array, dtype=dtype).view()
-    if result.size == 0 and len(shape) == 2 and shape[1] is not None:
-        result = result.reshape(0, shape[1])
+    if result.size == 0 and len(shape) == 2 and shape[1] is not None and not (shape[0] or 0) * shape[1]:
+        result = result.reshape(shape[0] or 0, shape[1])
     matches = len(shape) == result.ndim and all(
         want in (None, have) for want, have in zip(shape, result.shape, strict=True)
     )

@@ -119,9 +119,13 @@ class StringTable:
         return iter(self.take(range(len(self))))
 
     def take(self, indices: Sequence[int] | IntArray | range) -> list[str]:
-        """The strings at these positions."""
-        data, ptr = self.data.tobytes(), self.data_ptr.tolist()
-        return [data[ptr[index] : ptr[index + 1]].decode("utf-8") for index in indices]
+        """The strings at these positions; only their bytes are touched."""
+        at = np.asarray(indices, dtype=np.int64)
+        if at.size and not 0 <= int(at.min()) <= int(at.max()) < len(self):
+            raise IndexError(f"positions {int(at.min())}..{int(at.max())} of {len(self)} strings")
+        data = memoryview(self.data)  # slices of it copy nothing
+        spans = zip(self.data_ptr[at].tolist(), self.data_ptr[at + 1].tolist(), strict=True)
+        return [str(data[start:end], "utf-8") for start, end in spans]
 
 
 @dataclass(frozen=True, eq=False)

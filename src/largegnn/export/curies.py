@@ -1,6 +1,6 @@
 """Short names for IRIs, as SSSOM asks for them: `ns1:Paris`, and a list of what each prefix stands for.
 
-In: names, and the IRIs `encode_names` made of them. Out: prefixes, and for each name a CURIE that expands to it.
+In: names, and their IRIs (`largegnn.export.iris`). Out: prefixes, and for each name a CURIE that expands to it.
 The idea: the most frequent namespaces (all up to the last `/` or `#`) get a prefix; a name takes the longest one it
 starts with, which keeps `.../resource/AC/DC` with `.../resource/`. Every scheme (`http://`, `urn:`) has one too, for
 the rest. Names that are no IRIs are packed into `urn:largegnn:...` and have the prefix `lg`.
@@ -13,13 +13,15 @@ one by one, some microseconds each.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
 import polars as pl
 
 from largegnn.data.iri import PACKED, pack_names
+from largegnn.errors import InputError
 
 __all__ = ["BUILT_IN", "CONTROL", "Curies", "choose_prefixes", "shorten"]
 
@@ -50,16 +52,26 @@ class Curies:
     rewritten: pl.Series
 
 
-def choose_prefixes(columns: Iterable[pl.Series]) -> dict[str, str]:
-    """Prefixes for columns of IRIs, with what they stand for; the commonest namespace comes first."""
+def choose_prefixes(columns: Iterable[pl.Series], given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Prefixes for columns of IRIs, with what they stand for: ours, those given, and the commonest namespaces."""
+    ours = BUILT_IN | {"lg": PACKED}
+    given = given or {}
+    for prefix, space in given.items():
+        if ours.get(prefix, space) != space:
+            raise InputError(
+                f"the prefix {prefix} has a meaning in SSSOM files that cannot be changed",
+                expected=ours[prefix],
+                found=space,
+                fix="use another prefix",
+            )
+    known = {**ours, **given}
     iris = pl.concat(columns)
     namespaces = _commonest(iris.str.extract(_NAMESPACE), _MOST_NAMESPACES, least=2)
-    covered = _starting_with(iris, namespaces)
+    covered = _starting_with(iris, [*namespaces, *known.values()])
     schemes = _commonest(iris.filter(~covered).str.extract(_SCHEME), _MOST_SCHEMES, least=1)
-    built_in = {iri: prefix for prefix, iri in BUILT_IN.items()}
-    prefixes = dict(BUILT_IN)
-    numbered = [space for space in namespaces + schemes if space not in built_in and space != PACKED]
-    return prefixes | {"lg": PACKED} | {f"ns{number}": space for number, space in enumerate(numbered, start=1)}
+    new = [space for space in namespaces + schemes if space not in set(known.values())]
+    numbered = (name for number in itertools.count(1) if (name := f"ns{number}") not in known)
+    return known | dict(zip(numbered, new, strict=False))
 
 
 def shorten(names: pl.Series, iris: pl.Series, prefixes: dict[str, str]) -> Curies:
@@ -86,10 +98,7 @@ def _split(iris: pl.Series, prefixes: dict[str, str]) -> tuple[pl.Series, pl.Ser
     iri = pl.col("iri")
     prefix = pl.coalesce(pl.when(iri.str.starts_with(space)).then(pl.lit(name)) for name, space in spaces)
     frame = frame.with_columns(prefix.alias("prefix"))
-    length = pl.col("prefix").replace_strict(
-        {name: len(space.encode("utf-8")) for name, space in spaces}, return_dtype=pl.Int64
-    )
-    # Namespaces are ASCII, so bytes and characters are one.
+    length = pl.col("prefix").replace_strict({name: len(space) for name, space in spaces}, return_dtype=pl.Int64)
     local = frame.select(local=iri.str.slice(length))["local"]
     return frame["prefix"], local
 
@@ -102,7 +111,7 @@ def _commonest(values: pl.Series, most: int, least: int) -> list[str]:
 
 def _starting_with(iris: pl.Series, spaces: list[str]) -> pl.Series:
     found = pl.Series([False]).new_from_index(0, len(iris)) if len(iris) else pl.Series([], dtype=pl.Boolean)
-    for space in [*spaces, *BUILT_IN.values(), PACKED]:
+    for space in spaces:
         found |= iris.str.starts_with(space)
     return found
 

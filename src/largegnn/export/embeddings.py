@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,23 @@ import polars as pl
 
 from largegnn.artifacts import EntityEmbeddings, TaskNames
 from largegnn.errors import ArtifactError, InputError
-from largegnn.export.files import ByteSink, write_files
 from largegnn.export.table import name_column
 from largegnn.export.tabular import plain_names, write_tsv_rows
+from largegnn.machine.atomic import ByteSink, write_files
 
-__all__ = ["EMBEDDING_FORMS", "ENTITY_LIST", "export_embeddings"]
+__all__ = ["EMBEDDING_FORMS", "ENTITY_LIST", "EmbeddingForm", "export_embeddings"]
 
 ENTITY_LIST = "entities.tsv"
 _CHUNK_BYTES = 1 << 24
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class EmbeddingForm:
+    """A form in which vectors can be written: the file's name where nobody names it, and what writes it."""
+
+    file_name: str
+    write: Callable[[EntityEmbeddings, int, ByteSink], None]
 
 
 def export_embeddings(
@@ -55,7 +64,7 @@ def export_embeddings(
     write_files(
         {
             path.parent / ENTITY_LIST: lambda sink: write_tsv_rows(entities, sink),
-            path: lambda sink: EMBEDDING_FORMS[form](embeddings, num_source_entities, sink),
+            path: lambda sink: EMBEDDING_FORMS[form].write(embeddings, num_source_entities, sink),
         }
     )
     return num_entities
@@ -107,7 +116,7 @@ def _chunks(embeddings: EntityEmbeddings) -> Iterator[npt.NDArray[np.float32]]:
         yield chunk
 
 
-EMBEDDING_FORMS: dict[str, Callable[[EntityEmbeddings, int, ByteSink], None]] = {
-    "embeddings-safetensors": _write_safetensors,
-    "embeddings-npy": _write_npy,
+EMBEDDING_FORMS = {
+    "embeddings-safetensors": EmbeddingForm("embeddings.safetensors", _write_safetensors),
+    "embeddings-npy": EmbeddingForm("embeddings.npy", _write_npy),
 }

@@ -1,14 +1,14 @@
 """SSSOM, the Simple Standard for Sharing Ontological Mappings: a TSV file with a header in YAML.
 
 In: a table. Out: a file that the `sssom` package parses and validates, one row for each accepted pair:
-`skos:exactMatch`, with the calibrated confidence, and the cosine as similarity score (a negative one as 0: SSSOM knows
-no less). The justification is semapv's generic one for a similarity above a threshold. The licence is said to be
-unspecified, since it is for the owner of the graphs to give one.
+`skos:exactMatch`, with the confidence where it is calibrated, and the cosine as similarity score (a negative one as 0:
+SSSOM knows no less); a run without cosines has the share of the pairs that score no higher. The justification is
+semapv's generic one for a similarity above a threshold. The licence is said to be unspecified, since it is for the
+owner of the graphs to give one.
 
-`subject_id` and `object_id` are CURIEs (`largegnn.export.curies`). Where one does not expand to the very name
-in the user's files, `subject_label` or `object_label` holds that name. Names that are no IRIs or have control
-characters in them are packed in the id, from which `largegnn.data.iri.decode_names` unpacks them; the latter have no
-label.
+`subject_id` and `object_id` are CURIEs (`largegnn.export.curies`) of the entities' IRIs (`largegnn.export.iris`). Where
+one does not expand to the very name in the user's files, `subject_label` or `object_label` holds that name. Names that
+are packed in the id `largegnn.data.iri.decode_names` unpacks; those with control characters have no label.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 
 import polars as pl
 
-from largegnn.data.iri import encode_names
 from largegnn.export.curies import CONTROL, choose_prefixes, shorten
-from largegnn.export.files import ByteSink, write_files
-from largegnn.export.info import TOOL, ExportInfo
-from largegnn.export.table import accepted_rows
+from largegnn.export.info import TOOL, Exporter, ExportInfo
+from largegnn.export.iris import with_iris
+from largegnn.export.table import share_no_higher
+from largegnn.machine.atomic import ByteSink, write_files
 
-__all__ = ["write_sssom"]
+__all__ = ["SSSOM"]
 
 _ROWS = 250_000
 _SIDES = {"source": "subject", "target": "object"}
@@ -34,34 +34,42 @@ _NO_LICENCE = "https://w3id.org/sssom/license/unspecified"
 _SCHEMA_VERSION = "1.1"  # the first that takes the similarity measure in the header
 
 
-def write_sssom(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
-    """Write an SSSOM TSV file of the accepted pairs."""
-    accepted = accepted_rows(table)
-    accepted = accepted.with_columns(
-        encode_names(accepted[side], keep_blank=False).alias(f"{side}_iri") for side in _SIDES
-    )
-    prefixes = choose_prefixes(accepted[f"{side}_iri"] for side in _SIDES)
+def _write_sssom(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
+    """Write an SSSOM TSV file."""
+    measured, measure = _similarity(table, info)
+    named = with_iris(measured, info)
+    prefixes = choose_prefixes((named[f"{side}_iri"] for side in _SIDES), info.prefixes)
 
     def write(sink: ByteSink) -> None:
-        sink.write(_header(info, prefixes).encode("utf-8"))
-        columns = _rows(accepted.clear(), prefixes).columns
+        sink.write(_header(info, prefixes, measure).encode("utf-8"))
+        columns = _rows(named.clear(), prefixes, info).columns
         sink.write(("\t".join(columns) + "\n").encode("utf-8"))
-        for part in accepted.iter_slices(_ROWS):
-            rows = _rows(part, prefixes)
+        for part in named.iter_slices(_ROWS):
+            rows = _rows(part, prefixes, info)
             text = rows.write_csv(separator="\t", include_header=False, quote_style="necessary")
             sink.write(text.encode("utf-8"))
 
     write_files({path: write})
-    return len(accepted)
+    return len(table)
 
 
-def _rows(part: pl.DataFrame, prefixes: dict[str, str]) -> pl.DataFrame:
+def _similarity(table: pl.DataFrame, info: ExportInfo) -> tuple[pl.DataFrame, str]:
+    """The table with a column `similarity` from 0 to 1, and what it is."""
+    if "cosine" in table.columns:
+        similarity = table["cosine"].fill_nan(None).clip(0, 1)
+        return table.with_columns(similarity=similarity), "cosine similarity of entity embeddings"
+    measure = f"share of the mappings whose score is no higher; score: {info.scoring}"
+    return table.with_columns(similarity=share_no_higher(table["score"])), measure
+
+
+def _rows(part: pl.DataFrame, prefixes: dict[str, str], info: ExportInfo) -> pl.DataFrame:
     columns: dict[str, pl.Series | pl.Expr] = {}
     for side, role in _SIDES.items():
         short = shorten(part[side], part[f"{side}_iri"], prefixes)
         labelled = short.rewritten & ~part[side].str.contains(CONTROL)
         columns[f"{role}_id"] = short.curies
         columns[f"{role}_label"] = pl.when(labelled).then(part[side])
+    confidence = [pl.col("confidence").fill_nan(None).clip(0, 1)] if info.calibrated else []
     return part.select(
         columns["subject_id"].alias("subject_id"),
         columns["subject_label"].alias("subject_label"),
@@ -69,12 +77,12 @@ def _rows(part: pl.DataFrame, prefixes: dict[str, str]) -> pl.DataFrame:
         columns["object_id"].alias("object_id"),
         columns["object_label"].alias("object_label"),
         pl.lit(_JUSTIFICATION).alias("mapping_justification"),
-        pl.col("confidence").fill_nan(None).clip(0, 1),
-        pl.col("cosine").fill_nan(None).clip(0, 1).alias("similarity_score"),
+        *confidence,
+        pl.col("similarity").alias("similarity_score"),
     )
 
 
-def _header(info: ExportInfo, prefixes: dict[str, str]) -> str:
+def _header(info: ExportInfo, prefixes: dict[str, str], measure: str) -> str:
     origin = "\0".join([info.tool_version, info.title, info.description, info.created.isoformat()])
     facts = {
         "sssom_version": _SCHEMA_VERSION,
@@ -85,7 +93,7 @@ def _header(info: ExportInfo, prefixes: dict[str, str]) -> str:
         "mapping_tool": TOOL,
         "mapping_tool_version": info.tool_version,
         "mapping_date": info.created.isoformat(),
-        "similarity_measure": "cosine similarity of entity embeddings",
+        "similarity_measure": measure,
     }
     lines = [f"#{key}: {_yaml_text(value)}" for key, value in facts.items()]
     lines += ["#curie_map:", *(f"#  {prefix}: {_yaml_text(iri)}" for prefix, iri in prefixes.items())]
@@ -96,3 +104,6 @@ def _yaml_text(text: str) -> str:
     """A string between double quotes, on one line whatever is in it."""
     escaped = [f"\\{char}" if char in '"\\' else char if char.isprintable() else f"\\U{ord(char):08x}" for char in text]
     return f'"{"".join(escaped)}"'
+
+
+SSSOM = Exporter("alignment.sssom.tsv", _write_sssom, accepted_only=True, description="SSSOM, skos:exactMatch in TSV")

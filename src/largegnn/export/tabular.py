@@ -1,4 +1,4 @@
-"""TSV and Parquet: every row and every column of the table.
+"""TSV and Parquet: every row and every column of the table; the confidence only where it is calibrated.
 
 In: a table. Out: a file whose names read back exactly.
 
@@ -17,10 +17,10 @@ from typing import IO, cast
 import polars as pl
 
 from largegnn.data.iri import PACKED, pack_names
-from largegnn.export.files import ByteSink, write_files
-from largegnn.export.info import TOOL, ExportInfo
+from largegnn.export.info import TOOL, Exporter, ExportInfo
+from largegnn.machine.atomic import ByteSink, write_files
 
-__all__ = ["plain_names", "write_parquet", "write_tsv", "write_tsv_rows"]
+__all__ = ["PARQUET", "TSV", "plain_names", "write_parquet", "write_parquet_rows", "write_tsv", "write_tsv_rows"]
 
 _ROWS = 250_000
 _NOT_PLAIN = rf"(?s)[\x00\t\r\n]|^<.*>$|^$|^{PACKED}"
@@ -28,7 +28,7 @@ _NOT_PLAIN = rf"(?s)[\x00\t\r\n]|^<.*>$|^$|^{PACKED}"
 
 def write_tsv(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
     """Write a TSV file; a table says nothing about where it comes from."""
-    plain = table.with_columns(plain_names(table[side]).alias(side) for side in ("source", "target"))
+    plain = _calibrated(table, info).with_columns(plain_names(table[side]).alias(side) for side in ("source", "target"))
     write_files({path: lambda sink: write_tsv_rows(plain, sink)})
     return len(table)
 
@@ -41,12 +41,13 @@ def write_parquet(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
         "description": info.description,
         "created": info.created.isoformat(),
     }
-
-    def write(sink: ByteSink) -> None:
-        table.write_parquet(cast(IO[bytes], sink), row_group_size=_ROWS, metadata=facts)
-
-    write_files({path: write})
+    write_files({path: lambda sink: write_parquet_rows(_calibrated(table, info), sink, facts)})
     return len(table)
+
+
+def _calibrated(table: pl.DataFrame, info: ExportInfo) -> pl.DataFrame:
+    """A table in which what is called confidence is one."""
+    return table if info.calibrated else table.drop("confidence", strict=False)
 
 
 def plain_names(names: pl.Series) -> pl.Series:
@@ -59,3 +60,12 @@ def write_tsv_rows(frame: pl.DataFrame, sink: ByteSink) -> None:
     sink.write(("\t".join(frame.columns) + "\n").encode("utf-8"))
     for part in frame.iter_slices(_ROWS):
         sink.write(part.write_csv(separator="\t", include_header=False, quote_style="never").encode("utf-8"))
+
+
+def write_parquet_rows(frame: pl.DataFrame, sink: ByteSink, facts: dict[str, str] | None = None) -> None:
+    """Write all rows, with facts as metadata."""
+    frame.write_parquet(cast(IO[bytes], sink), row_group_size=_ROWS, metadata=facts or {})
+
+
+TSV = Exporter("alignment.tsv", write_tsv, accepted_only=False, description="a table without quoting")
+PARQUET = Exporter("alignment.parquet", write_parquet, accepted_only=False, description="a table in Parquet")
