@@ -123,7 +123,7 @@ class StringTable:
         at = np.asarray(indices, dtype=np.int64)
         if at.size and not 0 <= int(at.min()) <= int(at.max()) < len(self):
             raise IndexError(f"positions {int(at.min())}..{int(at.max())} of {len(self)} strings")
-        data = memoryview(self.data)  # slices of it copy nothing
+        data = self.data.data  # a buffer, whose slices copy nothing
         spans = zip(self.data_ptr[at].tolist(), self.data_ptr[at + 1].tolist(), strict=True)
         return [str(data[start:end], "utf-8") for start, end in spans]
 
