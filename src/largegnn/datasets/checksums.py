@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from largegnn.errors import InputError, StorageError
+from largegnn.errors import InputError
+from largegnn.machine.atomic import write_text
 
 __all__ = ["LEDGER", "Verdict", "verify"]
 
@@ -90,10 +91,4 @@ def _read_ledger(path: Path) -> dict[str, Any]:
 
 
 def _write_ledger(path: Path, records: dict[str, Any]) -> None:
-    beside = path.with_name(path.name + ".partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(json.dumps(records, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+    write_text(path, json.dumps(records, indent=1, sort_keys=True) + "\n")

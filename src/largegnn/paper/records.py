@@ -19,7 +19,6 @@ stage `train`.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import statistics
 from collections.abc import Callable, Iterable, Sequence
@@ -30,6 +29,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from largegnn.errors import InputError, StorageError
+from largegnn.machine.atomic import write_text
 from largegnn.machine.locks import hold
 from largegnn.settings import StrictModel
 
@@ -141,17 +141,13 @@ def read_records(file: Path) -> list[ResultRecord]:
 def add_record(folder: Path, record: ResultRecord) -> None:
     """Put a record into the file of its data set, beside and renamed; what is there stays, whoever else adds to it."""
     file = folder / f"{record.dataset}.json"
-    partial = file.with_name(f"{file.name}.partial")
     try:
         with hold(folder / ".lock", wait=True):
             records = [*(read_records(file) if file.exists() else []), record]
             _check_together(file, records)
             lines = ",\n".join(json.dumps(entry.model_dump()) for entry in records)
-            partial.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-            partial.replace(file)
+            write_text(file, f"[\n{lines}\n]\n")
     except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
         raise StorageError(f"cannot write {file}: {error.strerror or error}") from error
 
 
