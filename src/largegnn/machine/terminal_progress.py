@@ -7,6 +7,7 @@ This is the one file of this folder that knows rich.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -48,8 +49,9 @@ class LiveDisplay:
         from rich.live import Live
 
         if self._live is None:
-            # Standard output may be a file or a pipe and is left alone.
-            live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
+            # What is printed goes above the bars on a terminal; a file or a pipe is left alone.
+            to_terminal = sys.stdout.isatty()
+            live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=to_terminal)
             try:
                 live.start()
             except LiveError:  # somebody else draws on this console
