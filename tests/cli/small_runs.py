@@ -77,8 +77,8 @@ def make_pair(folder: Path) -> Path:
 
 def artifacts_of(folder: Path) -> dict[str, bytes]:
     """Every file of a finished run that says what was found, none that says what it cost."""
-    files = [*folder.glob("*.npz"), *folder.glob("*.tsv"), folder / "config.toml"]
-    return {path.name: path.read_bytes() for path in files}
+    files = [*folder.glob("*/*.npy"), *folder.glob("*.tsv"), folder / "config.toml"]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def without_costs(report: dict[str, Any]) -> dict[str, Any]:

@@ -85,12 +85,12 @@ def test_force_from_to(toy_folder: Path, tmp_path: Path, said: pytest.LogCapture
 def test_another_run_is_refused_until_forced(toy_folder: Path, tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
     given, out = DataInput(folder=toy_folder), tmp_path / "run"
     run_pipeline(out, given, Settings())
-    before = (out / "02-merged.npz").read_bytes()
+    before = (out / "02-merged" / "neighbors.npy").read_bytes()
     with pytest.raises(InputError, match="holds another run") as error:
         run_pipeline(out, given, PAPER)
     assert "protocol.seeds_from was 'train', is 'train+valid'" in str(error.value.found)
     assert "--force merge" in str(error.value.fix)
-    assert (out / "02-merged.npz").read_bytes() == before
+    assert (out / "02-merged" / "neighbors.npy").read_bytes() == before
     computed(said)
     run_pipeline(out, given, PAPER, force="merge")
     assert computed(said) == list(STAGE_NAMES[1:])
@@ -137,13 +137,13 @@ def test_bad_input_leaves_no_stage(toy_folder: Path, tmp_path: Path) -> None:
 def test_damage_is_computed_anew(toy_folder: Path, tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
     given, out = DataInput(folder=toy_folder), tmp_path / "run"
     run_pipeline(out, given, Settings())
-    good = (out / "02-merged.npz").read_bytes()
+    good = (out / "02-merged" / "neighbors.npy").read_bytes()
     computed(said)
-    (out / "02-merged.npz").write_bytes(good[:-7] + b"garbage")
+    (out / "02-merged" / "neighbors.npy").write_bytes(good[:-7] + b"garbage")
     run_pipeline(out, given, Settings())
     assert "not what was written" in said.text
     assert computed(said) == list(STAGE_NAMES[1:])
-    assert (out / "02-merged.npz").read_bytes() == good
+    assert (out / "02-merged" / "neighbors.npy").read_bytes() == good
 
 
 def test_resume_needs_nothing_but_the_folder(toy_folder: Path, tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
@@ -162,42 +162,48 @@ def test_resume_needs_nothing_but_the_folder(toy_folder: Path, tmp_path: Path, s
 KILLER = """
 import os, signal, sys
 from pathlib import Path
-from largegnn.runs import store
 from largegnn.settings import Settings
 from largegnn.data.inputs import DataInput
 from largegnn.runs.pipeline import run_pipeline
 
-writes, write = 0, store.RunStore._write
-def dying_write(self, file, fill):
-    global writes
-    writes += 1
-    if writes == int(sys.argv[3]):
-        (self.folder / f"{file}.partial").write_bytes(b"half")
-        os.kill(os.getpid(), signal.SIGKILL)
-    if writes == int(sys.argv[3]) - 1 and sys.argv[4] == "after":
-        write(self, file, fill)
-        os.kill(os.getpid(), signal.SIGKILL)
-    write(self, file, fill)
-store.RunStore._write = dying_write
+count = 0
+def dying(rename):
+    def call(self, target):
+        global count
+        count += self.name.endswith(".partial")
+        ours = self.name.endswith(".partial") and count == int(sys.argv[3])
+        if ours and sys.argv[4] == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        renamed = rename(self, target)
+        if ours:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return renamed
+    return call
+Path.replace, Path.rename = dying(Path.replace), dying(Path.rename)
 run_pipeline(Path(sys.argv[2]), DataInput(folder=Path(sys.argv[1])), Settings(), last="subgraphs")
 """
+
+
+def arrays_of(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.glob("*/*.npy")}
 
 
 def test_killed_at_any_write_it_ends_the_same(toy_folder: Path, tmp_path: Path) -> None:
     given = DataInput(folder=toy_folder)
     clean = run_pipeline(tmp_path / "clean", given, Settings())
-    expected = {path.name: path.read_bytes() for path in (tmp_path / "clean").glob("*.npz")}
-    num_writes = 2 + len(expected) + len(STAGE_NAMES)
-    for attempt, moment in enumerate(("before", "after")):
-        for count in range(1 + attempt, num_writes + 1):
+    expected = arrays_of(tmp_path / "clean")
+    # Manifest and settings; then for each artifact a folder, for each stage its record and the manifest.
+    num_writes = 2 + len({name.split("/")[0] for name in expected}) + 2 * len(STAGE_NAMES)
+    for moment in ("before", "after"):
+        for count in range(1, num_writes + 1):
             out = tmp_path / f"killed-{moment}-{count}"
             killed = subprocess.run(
                 [sys.executable, "-c", KILLER, str(toy_folder), str(out), str(count), moment], check=False
             )
             assert killed.returncode == -signal.SIGKILL, f"there is no write {count}"
             run_pipeline(out, given, Settings())
-            assert {path.name: path.read_bytes() for path in out.glob("*.npz")} == expected
-            assert not list(out.glob("*.partial"))
+            assert arrays_of(out) == expected
+            assert not list(out.rglob("*.partial"))
     assert clean.finished() == list(STAGE_NAMES)
 
 
