@@ -1,4 +1,4 @@
-"""`largegnn download` against a server of our own; the real places are never asked."""
+"""`largegnn download` against a server of our own; the real mirrors are never asked."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ import largegnn
 from largegnn.cli import download
 from largegnn.cli.download import download_command
 from largegnn.datasets.catalogue import DATASETS, DataSet, Listing, RemoteFile
-from largegnn.datasets.fetch import Patience
+from largegnn.datasets.fetch import RetryPolicy
 from largegnn.errors import InputError
 from tests.cli.test_cli import largegnn as run
-from tests.datasets.test_fetch import Place, place
+from tests.datasets.test_fetch import Mirror, mirror
 from tests.datasets.test_unpack import LINKS, OPENEA, TRIPLES, below, children, make_tar, make_zip
 
-__all__ = ["place"]
+__all__ = ["mirror"]
 ZIP = "OpenEA_dataset_v1.1.zip"
 
 
@@ -42,40 +42,40 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, DataSet]:
     """A catalogue of our own in place of the real one, and no sleeping."""
     entries: dict[str, DataSet] = {}
     monkeypatch.setattr(download, "DATASETS", entries)
-    monkeypatch.setattr(download, "_PATIENCE", Patience(attempts=3, timeout_s=5, pause=lambda seconds: None))
+    monkeypatch.setattr(download, "_RETRY_POLICY", RetryPolicy(attempts=3, timeout_s=5, pause=lambda seconds: None))
     return entries
 
 
-def add(known: dict[str, DataSet], name: str, like: str, *places: RemoteFile | Listing, **changes: Any) -> None:
-    known[name] = dataclasses.replace(DATASETS[like], name=name, places=places, **changes)
+def add(known: dict[str, DataSet], name: str, like: str, *mirrors: RemoteFile | Listing, **changes: Any) -> None:
+    known[name] = dataclasses.replace(DATASETS[like], name=name, mirrors=mirrors, **changes)
 
 
 def checksum(body: bytes) -> str:
     return "sha512:" + hashlib.sha512(body).hexdigest()
 
 
-def test_from_a_mirror_to_a_loaded_pair(place: Place, archive: Path, tmp_path: Path) -> None:
+def test_from_a_mirror_to_a_loaded_pair(mirror: Mirror, archive: Path, tmp_path: Path) -> None:
     """The whole command in a process of its own, twice; the file is not the published one, which is noticed."""
-    place.bodies = {"/pub/small.zip": archive.read_bytes(), f"/pub/{ZIP}": archive.read_bytes()}
+    mirror.bodies = {"/pub/small.zip": archive.read_bytes(), f"/pub/{ZIP}": archive.read_bytes()}
     out = tmp_path / "data"
-    ended = run("download", "en-fr-15k-v1", "--out", out, "--mirror", place.url("/pub/small.zip"), no_proxy="*")
+    ended = run("download", "en-fr-15k-v1", "--out", out, "--mirror", mirror.url("/pub/small.zip"), no_proxy="*")
     assert f"next     largegnn inspect {out / 'EN_FR_15K_V1'}" in ended.stdout
-    assert "none is known to compare with" in ended.stdout
+    assert "no published one is known" in ended.stdout
     assert "Sun et al." in ended.stdout
     pair = largegnn.load(out / "EN_FR_15K_V1")
     assert (pair.summary.layout, len(pair.task.triples), len(pair.task.train_links)) == ("openea", 4, 1)
     assert children(out) == ["EN_FR_15K_V1", "EN_FR_15K_V1-small.zip", "checksums.json"]
-    assert "--force replaces it" in run("download", "EN_FR_15K_V1", "--out", out, expect=2).stderr
-    wrong = run("download", "openea", "--out", out, "--mirror", place.url("/pub/"), expect=2, no_proxy="*")
+    assert "replace it with --force" in run("download", "EN_FR_15K_V1", "--out", out, expect=2).stderr
+    wrong = run("download", "openea", "--out", out, "--mirror", mirror.url("/pub/"), expect=2, no_proxy="*")
     assert "expected: sha512 b7d1465c" in wrong.stderr
     assert not (out / ZIP).exists()
 
 
-def test_a_killed_command_is_gone_on_with(place: Place, tmp_path: Path) -> None:
+def test_a_killed_command_is_resumed(mirror: Mirror, tmp_path: Path) -> None:
     noise = random.Random(0).randbytes(300_000).hex()
     body = make_zip(tmp_path / "made.zip", below("x/EN_FR_15K_V1", OPENEA | {"attr_triples_1": noise})).read_bytes()
-    place.bodies, place.script = {"/big.zip": body}, [("hold", 200_000)]
-    call: list[str | Path] = ["download", "EN_FR_15K_V1", "--mirror", place.url("/big.zip"), "--out", tmp_path / "out"]
+    mirror.bodies, mirror.script = {"/big.zip": body}, [("hold", 200_000)]
+    call: list[str | Path] = ["download", "EN_FR_15K_V1", "--mirror", mirror.url("/big.zip"), "--out", tmp_path / "out"]
     partial = tmp_path / "out" / "EN_FR_15K_V1-big.zip.partial"
     with subprocess.Popen(
         [sys.executable, "-m", "largegnn", *map(str, call)],
@@ -88,24 +88,24 @@ def test_a_killed_command_is_gone_on_with(place: Place, tmp_path: Path) -> None:
         process.kill()
     kept = partial.stat().st_size
     assert 100_000 < kept <= 200_000
-    place.released.set()
+    mirror.released.set()
     facts = json.loads(run(*call, "--json", no_proxy="*").stdout)
-    assert place.asked[1][0] == f"bytes={kept}-"
+    assert mirror.asked[1][0] == f"bytes={kept}-"
     assert facts["archives"][0]["sha256"] == hashlib.sha256(body).hexdigest()
 
 
-def test_a_known_checksum_and_the_second_place(
-    place: Place, archive: Path, tmp_path: Path, known: dict[str, DataSet], capsys: pytest.CaptureFixture[str]
+def test_a_known_checksum_and_the_second_mirror(
+    mirror: Mirror, archive: Path, tmp_path: Path, known: dict[str, DataSet], capsys: pytest.CaptureFixture[str]
 ) -> None:
     body = archive.read_bytes()
-    place.bodies = {"/x.zip": body}
-    place.script = [404, ("drop", 500)]
+    mirror.bodies = {"/x.zip": body}
+    mirror.script = [404, ("drop", 500)]
     add(
         known,
         "openea",
         "openea",
-        RemoteFile(ZIP, place.url("/gone.zip")),
-        RemoteFile(ZIP, place.url("/x.zip"), checksum=checksum(body)),
+        RemoteFile(ZIP, mirror.url("/gone.zip")),
+        RemoteFile(ZIP, mirror.url("/x.zip"), checksum=checksum(body)),
     )
     download_command("openea", out=tmp_path / "out", as_json=True, keep=False)
     facts = json.loads(capsys.readouterr().out)
@@ -116,10 +116,10 @@ def test_a_known_checksum_and_the_second_place(
 
 
 def test_a_wrong_checksum_leaves_nothing(
-    place: Place, archive: Path, tmp_path: Path, known: dict[str, DataSet], capsys: pytest.CaptureFixture[str]
+    mirror: Mirror, archive: Path, tmp_path: Path, known: dict[str, DataSet], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place.bodies = {"/x.zip": archive.read_bytes()}
-    add(known, "openea", "openea", RemoteFile(ZIP, place.url("/x.zip"), checksum=checksum(b"other")))
+    mirror.bodies = {"/x.zip": archive.read_bytes()}
+    add(known, "openea", "openea", RemoteFile(ZIP, mirror.url("/x.zip"), checksum=checksum(b"other")))
     with pytest.raises(InputError, match="checksum is wrong"):
         download_command("openea", out=tmp_path / "out")
     assert children(tmp_path / "out") == []
@@ -128,54 +128,54 @@ def test_a_wrong_checksum_leaves_nothing(
 
 
 def test_the_archive_that_is_there_is_not_fetched_again(
-    place: Place, archive: Path, tmp_path: Path, known: dict[str, DataSet], caplog: pytest.LogCaptureFixture
+    mirror: Mirror, archive: Path, tmp_path: Path, known: dict[str, DataSet], caplog: pytest.LogCaptureFixture
 ) -> None:
     body = archive.read_bytes()
-    place.bodies = {"/x.zip": body}
-    source = RemoteFile(ZIP, place.url("/x.zip"), checksum=checksum(body))
+    mirror.bodies = {"/x.zip": body}
+    source = RemoteFile(ZIP, mirror.url("/x.zip"), checksum=checksum(body))
     for name in ("EN_FR_15K_V1", "D_W_15K_V1"):
         add(known, name, name, source)
         download_command(name, out=tmp_path / "out")
-    assert len(place.asked) == 1
+    assert len(mirror.asked) == 1
     (tmp_path / "out" / ZIP).write_bytes(body[:-5])
     with caplog.at_level(logging.WARNING):
         download_command("D_W_15K_V1", out=tmp_path / "out", force=True)
     assert "fetched again" in caplog.text
-    assert len(place.asked) == 2
+    assert len(mirror.asked) == 2
 
 
 def test_what_nobody_published_is_compared_with_the_last_time(
-    place: Place, archive: Path, tmp_path: Path, known: dict[str, DataSet], capsys: pytest.CaptureFixture[str]
+    mirror: Mirror, archive: Path, tmp_path: Path, known: dict[str, DataSet], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place.bodies = {"/x.zip": archive.read_bytes()}
-    add(known, "openea", "openea", RemoteFile(ZIP, place.url("/x.zip")))
-    for said in ("none is known", "the same as the last time"):
+    mirror.bodies = {"/x.zip": archive.read_bytes()}
+    add(known, "openea", "openea", RemoteFile(ZIP, mirror.url("/x.zip")))
+    for said in ("no published one is known", "the same as the last time"):
         download_command("openea", out=tmp_path / "out", keep=False, force=True)
         assert said in capsys.readouterr().out
-    place.bodies = {"/x.zip": make_zip(tmp_path / "new.zip", below("EN_FR_15K_V1", OPENEA)).read_bytes()}
+    mirror.bodies = {"/x.zip": make_zip(tmp_path / "new.zip", below("EN_FR_15K_V1", OPENEA)).read_bytes()}
     with pytest.raises(InputError, match=r"checksums\.json"):
         download_command("openea", out=tmp_path / "out", force=True)
     assert largegnn.load(tmp_path / "out" / "EN_FR_15K_V1").task.num_entities == 6, "the old folder stays"
 
 
 def test_a_figshare_record_with_two_archives(
-    place: Place, tmp_path: Path, known: dict[str, DataSet], capsys: pytest.CaptureFixture[str]
+    mirror: Mirror, tmp_path: Path, known: dict[str, DataSet], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nobody here knows how DBpedia1M's item is cut: one file, or one for each pair, with or without folders."""
     flat = make_zip(tmp_path / "EN_FR.zip", TRIPLES | LINKS).read_bytes()
     deep = make_tar(tmp_path / "EN_DE.tar.gz", below("x/y/EN_DE_1M", TRIPLES | LINKS)).read_bytes()
-    place.bodies = {"/1": flat, "/2": deep}
+    mirror.bodies = {"/1": flat, "/2": deep}
     listed = [
         {
             "name": name,
             "size": len(data),
-            "download_url": place.url(path),
+            "download_url": mirror.url(path),
             "computed_md5": hashlib.md5(data).hexdigest(),
         }
         for name, path, data in (("EN_FR.zip", "/1", flat), ("EN_DE.tar.gz", "/2", deep))
     ]
-    place.bodies["/record"] = json.dumps({"files": listed}).encode()
-    add(known, "dbpedia1m", "dbpedia1m", Listing(place.url("/record")))
+    mirror.bodies["/record"] = json.dumps({"files": listed}).encode()
+    add(known, "dbpedia1m", "dbpedia1m", Listing(mirror.url("/record")))
     download_command("dbpedia1m", out=tmp_path / "out", as_json=True)
     facts = json.loads(capsys.readouterr().out)
     assert [entry["compared"] for entry in facts["archives"]] == ["known", "known"]
@@ -187,9 +187,9 @@ def test_a_figshare_record_with_two_archives(
         assert largegnn.load(entry["folder"]).summary.layout == "dbpedia1m"
 
 
-def test_no_place_has_it(place: Place, tmp_path: Path, known: dict[str, DataSet]) -> None:
-    place.bodies = {}
-    add(known, "openea", "openea", RemoteFile(ZIP, place.url("/a")), Listing(place.url("/b")))
+def test_no_mirror_has_it(mirror: Mirror, tmp_path: Path, known: dict[str, DataSet]) -> None:
+    mirror.bodies = {}
+    add(known, "openea", "openea", RemoteFile(ZIP, mirror.url("/a")), Listing(mirror.url("/b")))
     add(known, "dbp1m", "dbp1m")
     with pytest.raises(InputError, match="could not be fetched") as failure:
         download_command("openea", out=tmp_path / "out")

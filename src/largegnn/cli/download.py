@@ -1,4 +1,4 @@
-"""`largegnn download`: a public data set by name, fetched, checked and unpacked into folders the readers take."""
+"""`largegnn download`: fetch a public data set by name, compare its checksum, unpack it into loadable folders."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from largegnn.cli import options
 from largegnn.cli.tables import number, print_table
 from largegnn.datasets.catalogue import DATASETS, DataSet, RemoteFile, files_in_listing, find_dataset
-from largegnn.datasets.checksums import Verdict, verify
-from largegnn.datasets.fetch import Patience, UnavailableError, fetch, read_small
+from largegnn.datasets.checksums import ChecksumResult, verify
+from largegnn.datasets.fetch import RetryPolicy, UnavailableError, fetch, read_small
 from largegnn.datasets.unpack import UnpackedSet, unpack
 from largegnn.errors import InputError
 
 __all__ = ["download_command"]
 
 _log = logging.getLogger(__name__)
-_PATIENCE = Patience()
+_RETRY_POLICY = RetryPolicy()
 
 
 @dataclass(frozen=True)
@@ -34,33 +34,45 @@ class _Archive:
 
     path: Path
     origin: str
-    verdict: Verdict
+    checksum: ChecksumResult
     ours: bool
 
 
 def download_command(
-    name: Annotated[str | None, typer.Argument(help="openea, EN_FR_15K_V1, dbpedia1m, ...: see --list")] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="the folder that gets the data set folders")] = Path("data"),
-    mirror: Annotated[
-        str | None, typer.Option("--mirror", help="fetch from here: the file's address, or a folder's, ending in /")
+    name: Annotated[
+        str | None, typer.Argument(help="Name of the data set, such as openea or EN_FR_15K_V1; see --list.")
     ] = None,
-    file: Annotated[Path | None, typer.Option("--from", help="unpack this archive; nothing is fetched")] = None,
-    force: Annotated[bool, typer.Option("--force", help="replace data set folders that exist")] = False,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the data set folders.")] = Path("data"),
+    mirror: Annotated[
+        str | None,
+        typer.Option(
+            "--mirror",
+            help="Address of the archive, or of its folder if it ends in /. Default: the mirrors of the catalogue.",
+        ),
+    ] = None,
+    file: Annotated[Path | None, typer.Option("--from", help="Unpack this archive and fetch nothing.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace data set folders that exist.")] = False,
     keep: Annotated[
-        bool, typer.Option("--keep-archive/--remove-archive", help="whether the fetched archive stays in --out")
+        bool,
+        typer.Option(
+            "--keep-archive/--remove-archive", help="Keep the fetched archive in --out, or remove it at the end."
+        ),
     ] = True,
     skip_checksum: Annotated[
-        bool, typer.Option("--skip-checksum", help="take a file with another checksum than the known one, record it")
+        bool, typer.Option("--skip-checksum", help="Accept a file whose checksum differs, and record the new checksum.")
     ] = False,
-    show_list: Annotated[bool, typer.Option("--list", help="say what can be fetched, and stop")] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="List the data sets and exit.")] = False,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Fetch a public data set, go on where an earlier call stopped, compare checksums, unpack."""
+    """Fetch a public data set, compare its checksum and unpack it.
+
+    Run the same command again to resume an interrupted transfer.
+    """
     if show_list:
         _print_list(as_json)
         return
     if name is None:
-        raise InputError("no data set was named", expected="largegnn download NAME", fix="--list says what there is")
+        raise InputError("no data set was named", expected="largegnn download NAME", fix="list the names with --list")
     if mirror is not None and file is not None:
         raise InputError("--mirror and --from exclude each other", fix="give one of them")
     dataset = find_dataset(name, DATASETS)
@@ -68,7 +80,7 @@ def download_command(
     try:
         archives = _obtain(dataset, out, mirror, file, skip_checksum)
     except KeyboardInterrupt:
-        _log.warning("interrupted; the same command goes on where this stopped")
+        _log.warning("interrupted; run the same command again to resume")
         raise typer.Exit(130) from None
     made: list[UnpackedSet] = []
     for archive in archives:
@@ -88,43 +100,43 @@ def _obtain(dataset: DataSet, out: Path, mirror: str | None, file: Path | None, 
     if file is not None:
         if not file.is_file():
             raise InputError("there is no such file", where=str(file), expected="--from ARCHIVE")
-        verdict = verify(
+        checksum = verify(
             file, _own_name(dataset, file.name), dataset.known_checksum(file.name), out, trust=trust, ours=False
         )
-        return [_Archive(file, str(file), verdict, ours=False)]
+        return [_Archive(file, str(file), checksum, ours=False)]
     if mirror is not None:
         return [_bring(dataset, _at_mirror(dataset, mirror), out, trust)]
     refusals: list[UnavailableError] = []
-    for place in dataset.places:
+    for source in dataset.mirrors:
         try:
             files = (
-                [place]
-                if isinstance(place, RemoteFile)
-                else files_in_listing(read_small(place.url, _PATIENCE), dataset, place.url)
+                [source]
+                if isinstance(source, RemoteFile)
+                else files_in_listing(read_small(source.url, _RETRY_POLICY), dataset, source.url)
             )
             return [_bring(dataset, entry, out, trust) for entry in files]
         except UnavailableError as error:
-            _log.warning("%s does not give it: %s", urlsplit(place.url).netloc, error.found or error.problem)
+            _log.warning("%s does not give the file: %s", urlsplit(source.url).netloc, error.found or error.problem)
             refusals.append(error)
     raise InputError(
         f"{dataset.name} could not be fetched",
-        where=", ".join(place.url for place in dataset.places) or dataset.page,
+        where=", ".join(source.url for source in dataset.mirrors) or dataset.page,
         found="; ".join(error.found or error.problem for error in refusals) or "no address a program can fetch from",
         fix=dataset.note
-        or f"fetch it by hand from {dataset.page} and give it with --from FILE, or name a --mirror URL",
+        or f"fetch it by hand from {dataset.page} and give it with --from FILE, or name a mirror with --mirror URL",
     )
 
 
 def _bring(dataset: DataSet, remote: RemoteFile, out: Path, trust: bool) -> _Archive:
-    """One archive in `out`: the one that is there if it passes, else a fetched one."""
+    """One archive in `out`: the one that is there if its checksum is right, else a fetched one."""
     remote = replace(remote, checksum=remote.checksum or dataset.known_checksum(remote.name))
     local = replace(remote, name=_own_name(dataset, remote.name))
     path = out / local.name
     if path.is_file():
         try:
-            verdict = verify(path, local.name, local.checksum, out, trust=trust)
-            _log.info("%s is there already", path)
-            return _Archive(path, str(path), verdict, ours=True)
+            checksum = verify(path, local.name, local.checksum, out, trust=trust)
+            _log.info("%s exists and is not fetched again", path)
+            return _Archive(path, str(path), checksum, ours=True)
         except InputError as error:
             _log.warning("%s: %s; fetched again", path, error.problem)
     _log.info("fetching %s from %s", local.name, local.url)
@@ -133,7 +145,7 @@ def _bring(dataset: DataSet, remote: RemoteFile, out: Path, trust: bool) -> _Arc
     console = Console(stderr=True)
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
         task = bar.add_task(local.name, total=None)
-        fetch(local, out, _PATIENCE, lambda done, total: bar.update(task, completed=done, total=total))
+        fetch(local, out, _RETRY_POLICY, lambda done, total: bar.update(task, completed=done, total=total))
     return _Archive(path, local.url, verify(path, local.name, local.checksum, out, trust=trust), ours=True)
 
 
@@ -163,7 +175,7 @@ def _refuse_standing(dataset: DataSet, out: Path, force: bool) -> None:
         raise InputError(
             "the folder exists already",
             where=str(folder),
-            fix=f"use it: largegnn inspect {folder}; or --force replaces it, or --out DIR names another place",
+            fix=f"use it (largegnn inspect {folder}), replace it with --force, or name another folder with --out DIR",
         )
 
 
@@ -179,9 +191,9 @@ def _report(
                 {
                     "file": str(archive.path),
                     "from": archive.origin,
-                    "bytes": archive.verdict.size,
-                    "sha256": archive.verdict.sha256,
-                    "compared": archive.verdict.compared,
+                    "bytes": archive.checksum.size,
+                    "sha256": archive.checksum.sha256,
+                    "compared": archive.checksum.compared,
                     "kept": stays,
                 }
                 for archive, stays in zip(archives, kept, strict=True)
@@ -199,9 +211,9 @@ def _report(
         said = {
             "known": "the published one",
             "recorded": "the same as the last time",
-            "nothing": "recorded; none is known to compare with",
-        }[archive.verdict.compared]
-        typer.echo(f"sha256   {archive.verdict.sha256}  {archive.path.name} ({said})")
+            "nothing": "recorded; no published one is known",
+        }[archive.checksum.compared]
+        typer.echo(f"sha256   {archive.checksum.sha256}  {archive.path.name} ({said})")
     typer.echo(
         f"page     {dataset.page}\nlicence  {dataset.licence}\ncite     {dataset.citation}\nnext     {following}"
     )
@@ -211,7 +223,7 @@ def _print_list(as_json: bool) -> None:
     if as_json:
         keys = ("name", "title", "archive", "folder", "page", "licence", "citation", "note")
         entries = [
-            {key: getattr(entry, key) for key in keys} | {"places": [place.url for place in entry.places]}
+            {key: getattr(entry, key) for key in keys} | {"mirrors": [mirror.url for mirror in entry.mirrors]}
             for entry in DATASETS.values()
         ]
         typer.echo(json.dumps(entries, indent=1))

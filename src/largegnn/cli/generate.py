@@ -1,4 +1,4 @@
-"""`largegnn generate`: a realistic pair of graphs with known links, in any format."""
+"""`largegnn generate`: make a realistic pair of graphs with known links, in any format."""
 
 from __future__ import annotations
 
@@ -22,29 +22,33 @@ __all__ = ["generate_command"]
 
 
 def generate_command(
-    out: Annotated[Path, typer.Argument(help="a new or empty folder")],
-    preset: Annotated[str, typer.Option("--preset", help=f"size and difficulty: {', '.join(WORLD_PRESETS)}")] = "small",
-    form: Annotated[str, typer.Option("--format", help=f"what to write: {', '.join(WRITERS)}")] = "openea",
-    compress: Annotated[str | None, typer.Option("--compress", help="gz, bz2 or zst")] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="random seed")] = 0,
+    out: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    preset: Annotated[
+        str, typer.Option("--preset", help=f"Size and difficulty: {', '.join(WORLD_PRESETS)}.")
+    ] = "small",
+    form: Annotated[str, typer.Option("--format", help=f"Layout or format: {', '.join(WRITERS)}.")] = "openea",
+    compress: Annotated[
+        str | None, typer.Option("--compress", help="Compress every file: gz, bz2 or zst. Default: no compression.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
     config: options.SettingsFileOption = None,
     overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="one setting of the world, as key=value; may be repeated")
+        list[str] | None, typer.Option("--set", help="One setting, as key=value; may be repeated.")
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Make up two views of one world: graphs that overlap, with true links split into train, valid and test."""
-    packing = None
+    """Generate two graphs that describe one world, with all true links, split into train, valid and test links."""
+    compression = None
     if compress is not None:
-        packing = SUFFIXES.get(f".{compress.removeprefix('.')}")
-        if packing is None:
+        compression = SUFFIXES.get(f".{compress.removeprefix('.')}")
+        if compression is None:
             raise InputError(f"no compression is called {compress!r}", expected="gz, bz2 or zst")
     if form not in WRITERS:
         raise InputError(f"no format is called {form!r}", expected=f"one of {', '.join(WRITERS)}")
     settings = resolve(WorldSettings, WORLD_PRESETS, preset, config, overrides or [])
     meter = Meter()
     pair = generate_pair(settings, seed)
-    files = write_pair(pair.task, pair.names, out, form, packing)
+    files = write_pair(pair.task, pair.names, out, form, compression)
     usage = meter.read()
     facts = {
         "folder": str(out),
@@ -57,7 +61,7 @@ def generate_command(
         typer.echo(json.dumps(facts, indent=1))
         return
     rows = [(str(path.relative_to(out)), number(path.stat().st_size)) for path in files]
-    print_table(f"written to {out} in {usage.seconds:.1f} s", ("file", "bytes"), rows)
+    print_table(f"files in {out}, written in {usage.seconds:.1f} s", ("file", "bytes"), rows)
     world = [(key.replace("_", " "), _shown(value)) for key, value in dataclasses.asdict(pair.report).items()]
     print_table("the world", ("", "value"), world)
 

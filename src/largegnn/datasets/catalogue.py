@@ -1,6 +1,6 @@
-"""The public data sets that can be fetched by name: where they lie, what their files are called, how to cite them.
+"""The public data sets that can be fetched by name: their mirrors, the names of their files, how to cite them.
 
-In: a name the user typed. Out: a `DataSet`, a frozen value; nothing here reaches the network. A place is either a file
+In: a name the user typed. Out: a `DataSet`, a frozen value; nothing here reaches the network. A mirror is either a file
 with a direct address (`RemoteFile`) or the public record of a figshare item (`Listing`), whose answer names the files
 with their sizes and MD5 sums; `files_in_listing` reads that answer. Nobody promises that these addresses stay: every
 one of them can be replaced by `--mirror URL` or `--from FILE`.
@@ -50,13 +50,13 @@ class DataSet:
     """One name of the catalogue.
 
     `folder` is the one folder of the archive to unpack, None for all; `home` the folder below --out that holds what is
-    unpacked ("" for --out itself). Places are tried in order; without any, the file has to be fetched by hand.
+    unpacked ("" for --out itself). Mirrors are tried in order; without any, the file has to be fetched by hand.
     """
 
     name: str
     title: str
     archive: str | None
-    places: tuple[RemoteFile | Listing, ...]
+    mirrors: tuple[RemoteFile | Listing, ...]
     page: str
     licence: str
     citation: str
@@ -66,7 +66,7 @@ class DataSet:
 
     def known_checksum(self, file_name: str) -> str | None:
         """What a file of this name has to hash to, if that is known."""
-        files = (place for place in self.places if isinstance(place, RemoteFile))
+        files = (mirror for mirror in self.mirrors if isinstance(mirror, RemoteFile))
         return next((file.checksum for file in files if file.name == file_name), None)
 
 
@@ -84,7 +84,7 @@ def _openea(name: str, title: str, folder: str | None) -> DataSet:
         name=name,
         title=title,
         archive=_OPENEA_ZIP,
-        places=(
+        mirrors=(
             RemoteFile(
                 _OPENEA_ZIP,
                 "https://www.dropbox.com/s/nzjxbam47f9yk3d/OpenEA_dataset_v1.1.zip?dl=1",
@@ -110,7 +110,7 @@ DATASETS: dict[str, DataSet] = {
             name="dbpedia1m",
             title="DBpedia1M, EN-FR and EN-DE, the LargeGNN paper's",
             archive=None,
-            places=(Listing("https://api.figshare.com/v2/articles/21119380"),),
+            mirrors=(Listing("https://api.figshare.com/v2/articles/21119380"),),
             page="https://doi.org/10.6084/m9.figshare.21119380",
             licence="as stated on the page; drawn from DBpedia",
             citation="Xin et al.: Large-scale Entity Alignment via Knowledge Graph Merging, Partitioning and "
@@ -121,7 +121,7 @@ DATASETS: dict[str, DataSet] = {
             name="dbp1m",
             title="DBP1M, EN-FR and EN-DE, LargeEA's (not DBpedia1M)",
             archive="mkdata.zip",
-            places=(),
+            mirrors=(),
             page="https://drive.google.com/file/d/15jeGD-6pVGlqI5jCn7KJfGIER6AeoQ-L/view",
             licence="as stated on the page; drawn from DBpedia",
             citation="Ge et al.: LargeEA: Aligning Entities for Large-scale Knowledge Graphs. "
@@ -142,7 +142,7 @@ def find_dataset(name: str, datasets: Mapping[str, DataSet] = DATASETS) -> DataS
     raise InputError(
         f"no public data set is called {name!r}",
         expected=", ".join(datasets),
-        fix=f"did you mean {' or '.join(close)}?" if close else "`largegnn download --list` says what there is",
+        fix=f"did you mean {' or '.join(close)}?" if close else "list the names with `largegnn download --list`",
     )
 
 
@@ -154,7 +154,7 @@ def files_in_listing(text: bytes, dataset: DataSet, url: str) -> list[RemoteFile
         files = [_listed_file(entry) for entry in entries if not entry.get("is_link_only")]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(
-            "the place answered something else than a list of files",
+            "the mirror answered something else than a list of files",
             where=url,
             expected="a figshare record with files, each with name, size and download_url",
             found=repr(text[:80]),

@@ -1,8 +1,8 @@
-"""The proof that a file is the right one.
+"""Whether a file is the right one, by its checksum.
 
 In: a file, what it should hash to if that is known, and the folder whose `checksums.json` remembers what earlier files
-hashed to. Out: a `Verdict`, or an error with both values. What nobody published is recorded at the first sight and
-compared from then on, so a file that changes silently is noticed. One pass over the file, whatever the algorithms.
+hashed to. Out: a `ChecksumResult`, or an error with both values. A checksum that nobody published is recorded the first
+time and compared from then on, so a file that changes is noticed. One pass over the file, whatever the algorithms.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from largegnn.errors import InputError
 from largegnn.machine.atomic import write_text
 
-__all__ = ["LEDGER", "Verdict", "verify"]
+__all__ = ["LEDGER", "ChecksumResult", "verify"]
 
 LEDGER = "checksums.json"
 _log = logging.getLogger(__name__)
@@ -25,8 +25,8 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What is known of a file's bytes; `compared` is known, recorded or nothing."""
+class ChecksumResult:
+    """A file's checksum and size; `compared` says with what: known, recorded or nothing."""
 
     sha256: str
     size: int
@@ -35,10 +35,10 @@ class Verdict:
 
 def verify(
     path: Path, name: str, expected: str | None, ledger: Path, *, trust: bool = False, ours: bool = True
-) -> Verdict:
+) -> ChecksumResult:
     """Compare a file's checksum with the known or the recorded one, and record it in a folder's `checksums.json`.
 
-    A file that fails is removed if it is `ours`. `trust` takes it whatever it hashes to.
+    A file that fails is removed if it is `ours`. `trust` accepts it whatever it hashes to.
     """
     algorithm, _, wanted = (expected or "").partition(":")
     found = _digests(path, {"sha256", algorithm} - {""})
@@ -56,14 +56,14 @@ def verify(
                 where=str(path),
                 expected=f"{algorithm} {wanted}{before}",
                 found=f"{algorithm} {found[algorithm]}",
-                fix="fetch it again; if the publisher has replaced the file, --skip-checksum takes and records it",
+                fix="fetch it again; if the publisher has replaced the file, accept it with --skip-checksum",
             )
-        _log.warning("%s: the checksum is not the %s one; taken all the same", path, compared)
+        _log.warning("%s: the checksum is not the %s one; accepted because of --skip-checksum", path, compared)
         compared = "nothing"
     size = path.stat().st_size
     records[name] = {"sha256": found["sha256"], "bytes": size}
     _write_ledger(ledger / LEDGER, records)
-    return Verdict(found["sha256"], size, compared)
+    return ChecksumResult(found["sha256"], size, compared)
 
 
 def _digests(path: Path, algorithms: set[str]) -> dict[str, str]:

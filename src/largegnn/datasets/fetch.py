@@ -1,12 +1,13 @@
-"""A file from the network to the disk, in as many attempts as it takes.
+"""A file from a mirror to the disk, in as many attempts as the retry policy allows.
 
 In: a `RemoteFile` and a folder. Out: the file under its name, or an error that says what to do.
 
-The bytes go to `NAME.partial`; `NAME.partial.json` remembers the address, the length and what the server said the
-version was (ETag, Last-Modified). The next attempt, in this call or in a later one, asks for the rest with Range and
-If-Range, so a file that changed meanwhile comes whole; a server that ignores ranges is taken from the start. Dropped
-connections, time-outs and 5xx answers are tried again after growing pauses; refusals (404, 403, a web page where a file
-was expected, the empty 202 of a bot guard) are not. A body shorter than announced is never taken for a whole file.
+The bytes go to `NAME.partial`; `NAME.partial.json` keeps the address, the length and the version the server gave
+(ETag, Last-Modified). The next attempt, in this call or in a later one, resumes with Range and If-Range; a file that
+changed meanwhile comes whole, and so does one from a server without ranges. Dropped connections, time-outs and 5xx
+answers are tried again after growing pauses. Refusals are not: 404, 403, a web page instead of the file, the empty 202
+of a bot guard. A body shorter than announced is never a whole file.
+By hand, since pooch restarts an interrupted transfer at the first byte, and these files have gigabytes.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ from largegnn.datasets.catalogue import RemoteFile
 from largegnn.errors import InputError, StorageError
 from largegnn.version import __version__
 
-__all__ = ["Patience", "UnavailableError", "fetch", "read_small"]
+__all__ = ["RetryPolicy", "UnavailableError", "fetch", "read_small"]
 
 _log = logging.getLogger(__name__)
 _CHUNK = 1 << 20
 _SMALL = 1 << 22
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
-_BY_HAND = "name another place with --mirror URL, or fetch it by hand and give it with --from FILE"
+_BY_HAND = "name another mirror with --mirror URL, or fetch the file by hand and give it with --from FILE"
 
 Progress = Callable[[int, int | None], None]
 
 
 class UnavailableError(InputError):
-    """One place does not give the file; another one may."""
+    """One mirror does not give the file; another one may."""
 
 
 class _StoppedError(Exception):
@@ -52,7 +53,7 @@ class _StoppedError(Exception):
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """How often and how long to try; tests put their own `pause` in."""
 
     attempts: int = 5
@@ -63,11 +64,11 @@ class Patience:
 
 @dataclass
 class _Partial:
-    """An unfinished file and what is remembered of its origin."""
+    """An unfinished file and its origin: address, version, size."""
 
     file: RemoteFile
     path: Path
-    memory: dict[str, Any] = field(default_factory=dict)
+    origin: dict[str, Any] = field(default_factory=dict)
 
     @property
     def side(self) -> Path:
@@ -75,39 +76,39 @@ class _Partial:
 
     def resumable(self) -> int:
         """How many bytes may be kept: those of this address, if a change would be noticed."""
-        self.memory = {}
+        self.origin = {}
         with contextlib.suppress(OSError, ValueError):
-            memory = json.loads(self.side.read_bytes())
-            if isinstance(memory, dict) and memory.get("url") == self.file.url:
-                self.memory = memory
-        guarded = self.memory.get("validator") or self.file.checksum
-        return self.path.stat().st_size if self.memory and guarded and self.path.exists() else 0
+            origin = json.loads(self.side.read_bytes())
+            if isinstance(origin, dict) and origin.get("url") == self.file.url:
+                self.origin = origin
+        guarded = self.origin.get("validator") or self.file.checksum
+        return self.path.stat().st_size if self.origin and guarded and self.path.exists() else 0
 
     def remember(self, response: Any, total: int | None) -> None:
         tag = response.headers.get("ETag")
-        # A weak tag promises equal meaning, not equal bytes: it is no use for going on in the middle.
+        # A weak tag promises equal meaning, not equal bytes: it cannot guard a resumed transfer.
         validator = tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified")
-        self.memory = {"url": self.file.url, "validator": validator, "size": total}
-        self.side.write_text(json.dumps(self.memory), encoding="utf-8")
+        self.origin = {"url": self.file.url, "validator": validator, "size": total}
+        self.side.write_text(json.dumps(self.origin), encoding="utf-8")
 
     def discard(self) -> None:
         for path in (self.path, self.side):
             path.unlink(missing_ok=True)
 
 
-def fetch(file: RemoteFile, folder: Path, patience: Patience | None = None, progress: Progress | None = None) -> Path:
-    """Bring a file into a folder, going on with what an earlier call left; `verify` says if it is the right one."""
-    patience = patience or Patience()
+def fetch(file: RemoteFile, folder: Path, policy: RetryPolicy | None = None, progress: Progress | None = None) -> Path:
+    """Bring a file into a folder, resuming what an earlier call left; `verify` says if it is the right one."""
+    policy = policy or RetryPolicy()
     _check_scheme(file.url)
     part = _Partial(file, folder / f"{file.name}.partial")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for attempt in range(1, patience.attempts + 1):
+        for attempt in range(1, policy.attempts + 1):
             try:
-                _attempt(part, patience, progress or (lambda done, total: None), first=attempt == 1)
+                _attempt(part, policy, progress or (lambda done, total: None), first=attempt == 1)
                 break
             except _StoppedError as stop:
-                _before_next(file, attempt, patience, str(stop), part.resumable())
+                _before_next(file, attempt, policy, str(stop), part.resumable())
         part.path.replace(folder / file.name)
         part.side.unlink(missing_ok=True)
     except OSError as error:
@@ -115,39 +116,39 @@ def fetch(file: RemoteFile, folder: Path, patience: Patience | None = None, prog
     return folder / file.name
 
 
-def read_small(url: str, patience: Patience | None = None) -> bytes:
+def read_small(url: str, policy: RetryPolicy | None = None) -> bytes:
     """A short answer, such as a list of files, at once."""
-    patience = patience or Patience()
+    policy = policy or RetryPolicy()
     _check_scheme(url)
-    for attempt in range(1, patience.attempts + 1):
+    for attempt in range(1, policy.attempts + 1):
         try:
-            with _open(url, {"Accept": "application/json"}, patience, first=attempt == 1) as response:
+            with _open(url, {"Accept": "application/json"}, policy, first=attempt == 1) as response:
                 _refuse_other_status(response, url)
                 try:
                     return bytes(response.read(_SMALL))
                 except (OSError, http.client.HTTPException) as error:
                     raise _StoppedError(_reason(error)) from None
         except _StoppedError as stop:
-            _before_next(RemoteFile("", url), attempt, patience, str(stop), 0)
+            _before_next(RemoteFile("", url), attempt, policy, str(stop), 0)
     raise AssertionError("the last attempt raises")
 
 
-def _attempt(part: _Partial, patience: Patience, progress: Progress, *, first: bool) -> None:
+def _attempt(part: _Partial, policy: RetryPolicy, progress: Progress, *, first: bool) -> None:
     """One request: the whole file, or the rest of it."""
     have = part.resumable()
     headers = {"Range": f"bytes={have}-"} if have else {}
-    if have and part.memory.get("validator"):
-        headers["If-Range"] = str(part.memory["validator"])
-    if have and have == part.memory.get("size"):
+    if have and part.origin.get("validator"):
+        headers["If-Range"] = str(part.origin["validator"])
+    if have and have == part.origin.get("size"):
         return
-    with _open(part.file.url, headers, patience, first=first) as response:
+    with _open(part.file.url, headers, policy, first=first) as response:
         if response.status == 416:  # nothing left to send, yet the length does not agree: another file
             part.discard()
             raise _StoppedError("the file changed since it was begun")
-        have, total = _place_in_file(part, response, have)
+        have, total = _position_in_file(part, response, have)
         if part.file.size is not None and total is not None and total != part.file.size:
             raise UnavailableError(
-                "the place offers a file of another size",
+                "the mirror offers a file of another size",
                 where=part.file.url,
                 expected=f"{part.file.size:,} bytes",
                 found=f"{total:,} bytes",
@@ -180,7 +181,7 @@ def _copy(response: Any, path: Path, have: int, total: int | None, progress: Pro
     return done
 
 
-def _place_in_file(part: _Partial, response: Any, have: int) -> tuple[int, int | None]:
+def _position_in_file(part: _Partial, response: Any, have: int) -> tuple[int, int | None]:
     """Where in the file the answer begins, and how long the file is."""
     _refuse_other_status(response, part.file.url)
     if response.headers.get_content_type() == "text/html":
@@ -192,17 +193,17 @@ def _place_in_file(part: _Partial, response: Any, have: int) -> tuple[int, int |
         return 0, int(length) if length.isdigit() else None
     match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", "").strip())
     total = None if match is None or match[2] == "*" else int(match[2])
-    if match is None or int(match[1]) != have or total != part.memory.get("size"):
+    if match is None or int(match[1]) != have or total != part.origin.get("size"):
         part.discard()
         raise _StoppedError("the server sent another piece than asked for")
     return have, total
 
 
-def _open(url: str, headers: dict[str, str], patience: Patience, *, first: bool) -> Any:
+def _open(url: str, headers: dict[str, str], policy: RetryPolicy, *, first: bool) -> Any:
     """An answer with status 2xx or 416."""
     request = urllib.request.Request(url, headers={"User-Agent": f"largegnn/{__version__}", **headers})
     try:
-        response = _opener().open(request, timeout=patience.timeout_s)
+        response = _opener().open(request, timeout=policy.timeout_s)
     except urllib.error.HTTPError as error:
         if error.code == 416:
             return error
@@ -216,7 +217,9 @@ def _open(url: str, headers: dict[str, str], patience: Patience, *, first: bool)
         cause = error.reason if isinstance(error, urllib.error.URLError) else error
         hopeless = isinstance(cause, (str, socket.gaierror, ConnectionRefusedError, ssl.SSLError))
         if (first and hopeless) or isinstance(error, ValueError) or request.type == "file":
-            raise UnavailableError("no answer from there", where=url, found=_reason(error), fix=_BY_HAND) from None
+            raise UnavailableError(
+                "the server does not answer", where=url, found=_reason(error), fix=_BY_HAND
+            ) from None
         raise _StoppedError(_reason(error)) from None
     if response.status is None:
         response.code = 200  # a file: address has no status
@@ -251,22 +254,22 @@ def _refuse_other_status(response: Any, url: str) -> None:
         )
 
 
-def _before_next(file: RemoteFile, attempt: int, patience: Patience, reason: str, kept: int) -> None:
-    if attempt == patience.attempts:
-        again = f"the same command goes on after {kept:,} bytes; or " if kept else ""
+def _before_next(file: RemoteFile, attempt: int, policy: RetryPolicy, reason: str, kept: int) -> None:
+    if attempt == policy.attempts:
+        again = f"run the same command to resume after {kept:,} bytes; or " if kept else ""
         raise UnavailableError(
             f"the transfer stopped {attempt} times", where=file.url, found=reason, fix=again + _BY_HAND
         ) from None
-    seconds = patience.first_pause_s * 2 ** (attempt - 1)
+    seconds = policy.first_pause_s * 2 ** (attempt - 1)
     _log.warning(
         "attempt %d of %d stopped: %s; again in %g s, %s bytes kept",
         attempt,
-        patience.attempts,
+        policy.attempts,
         reason,
         seconds,
         f"{kept:,}",
     )
-    patience.pause(seconds)
+    policy.pause(seconds)
 
 
 def _check_scheme(url: str) -> None:

@@ -8,8 +8,8 @@ The world has facts between linked entities; each graph states a random part of 
 stated fact with another tail. Each graph cuts the world's relations in its own way and under its own names, so that one
 relation here may be half of another there. Ids and the numbers in names are random per side and hint at nothing.
 
-Every size asked for is met exactly, and every entity and relation is used: an entity that would be left out states a
-fact the graph lacked, in the place of one nobody depends on. What cannot be met is an `InputError` with advice.
+Every size asked for is met exactly, and every entity and relation is used: an entity without a fact gets one
+that the graph lacked, instead of one nobody depends on. What cannot be met is an `InputError` with advice.
 Cost: about 2 s and 100 MB per million triples.
 """
 
@@ -232,9 +232,9 @@ def _number_names(prefix: str, count: int, rng: np.random.Generator) -> StringTa
     text = np.empty((count, len(prefix) + len(powers)), dtype=np.uint8)
     text[:, : len(prefix)] = np.frombuffer(prefix.encode("ascii"), dtype=np.uint8)
     written = np.ones(text.shape, dtype=np.bool_)
-    for place, power in enumerate(powers, start=len(prefix)):
-        text[:, place] = numbers // power % 10 + ord("0")
-        written[:, place] = numbers >= power
+    for column, power in enumerate(powers, start=len(prefix)):
+        text[:, column] = numbers // power % 10 + ord("0")
+        written[:, column] = numbers >= power
     return StringTable(text[written], np.concatenate([[0], np.cumsum(written.sum(axis=1))]))
 
 

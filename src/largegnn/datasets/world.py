@@ -117,8 +117,8 @@ class PairSampler:
         low = np.where(stay, self.tail_ladder[self.first[heads]], 0.0)
         high = np.where(stay, self.tail_ladder[self.last[heads]], self.tail_ladder[-1])
         low += (high - low) * rng.random(len(heads))
-        place = np.searchsorted(self.tail_ladder, low, side="right") - 1
-        tails = self.layout[np.minimum(place, self.num_entities - 1)]
+        index = np.searchsorted(self.tail_ladder, low, side="right") - 1
+        tails = self.layout[np.minimum(index, self.num_entities - 1)]
         own = np.flatnonzero(tails == heads)
         tails[own] = self.any_tails(heads[own], rng)
         return tails
@@ -243,8 +243,8 @@ def absent(known: IntArray, keys: IntArray) -> npt.NDArray[np.bool_]:
     """Which of `keys` the sorted array `known` does not hold."""
     if not len(known):
         return np.ones(len(keys), dtype=np.bool_)
-    place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    return np.asarray(known[place] != keys)
+    index = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return np.asarray(known[index] != keys)
 
 
 def _ladder(count: int, exponent: float) -> FloatArray:
@@ -254,5 +254,5 @@ def _ladder(count: int, exponent: float) -> FloatArray:
 
 def _pick(ladder: FloatArray, uniform: FloatArray) -> IntArray:
     """The step of a ladder of cumulative weights on which each number of [0, 1) falls."""
-    place = np.searchsorted(ladder, uniform * ladder[-1], side="right")
-    return np.asarray(np.minimum(place, len(ladder) - 1))
+    index = np.searchsorted(ladder, uniform * ladder[-1], side="right")
+    return np.asarray(np.minimum(index, len(ladder) - 1))
