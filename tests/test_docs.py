@@ -50,7 +50,7 @@ def test_the_reader_of_the_extending_page_works(tmp_path: Path) -> None:
         (batch,) = read_triples(path)
         assert batch.tails.to_list() == ["b", "c"]
         path.write_text("a = A\nb = B\n")
-        assert read_links(path).rows() == [("a", "A"), ("b", "B")]
+        assert read_links(path).targets.to_list() == ["A", "B"]
     finally:
         READERS.remove("arrows")
 

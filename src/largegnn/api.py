@@ -1,57 +1,88 @@
-"""The steps as plain functions: what the command line calls, and what a program may call itself."""
+"""The steps as functions on values: what the command line calls, and what a program may call itself.
+
+Everything happens in a run folder, the same one the command line makes; without `out` the folder is temporary and goes
+with the result, which `AlignmentResult.save` keeps.
+"""
 
 from __future__ import annotations
 
-import dataclasses
+import hashlib
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from largegnn.artifacts import Alignment, AlignmentTask, Partition, PartitionQuality, SubgraphSet, TaskNames
-from largegnn.data.enlarge import Additions
-from largegnn.data.in_memory import as_path
+import numpy as np
+import numpy.typing as npt
+
+from largegnn.artifacts import (
+    Alignment,
+    AlignmentTask,
+    Cost,
+    DivisionPlan,
+    EntityEmbeddings,
+    EpochRecord,
+    Evaluation,
+    Neighbors,
+    Partition,
+    PartitionQuality,
+    StringTable,
+    SubgraphSet,
+    TaskNames,
+    TrainedModel,
+)
 from largegnn.data.inputs import DataInput
-from largegnn.data.load import LoadedPair, load_pair
-from largegnn.data.write import write_pair
-from largegnn.datasets.generator import GeneratedPair, generate_pair
-from largegnn.division import share_kept
-from largegnn.division.merge import merge
+from largegnn.data.load import LoadedPair, LoadSummary, load_pair
 from largegnn.errors import InputError
-from largegnn.machine.metering import available_memory_mb
-from largegnn.planning.inspection import Inspection, inspect_task
 from largegnn.result import AlignmentResult
-from largegnn.runs.pipeline import resume_input, run_in_memory, run_pipeline
+from largegnn.runs.pipeline import open_store, put_stage, resume_input, run_pipeline
+from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore
-from largegnn.settings import WORLD_PRESETS, DataSettings, ProtocolSettings, Settings, WorldSettings, resolve
-from largegnn.stages import Run, plan_for
+from largegnn.settings import WORLD_PRESETS, DataSettings, Settings, WorldSettings, resolve
+from largegnn.stages.load import Loaded
+from largegnn.stages.match import MatchOutcome
+from largegnn.stages.partition import plan_for
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from largegnn.datasets.generator import GeneratedPair
+    from largegnn.planning.inspection import Inspection
+    from largegnn.runs.compare import Comparison
 
 __all__ = [
     "Division",
+    "Training",
     "align",
+    "compare",
     "data_input",
     "divide",
+    "evaluate",
     "generate",
     "inspect",
     "load",
+    "match",
     "open_run",
-    "quality_of",
+    "search",
+    "train",
     "update",
 ]
 
-_Path = str | PathLike[str]
-# Paths, or what `as_path` can write to a file: polars frames, arrays of names.
-_Graph = Any
+AnyPath = str | PathLike[str]
+Names = Sequence[Sequence[str]]
+NameArray = npt.NDArray[np.str_] | npt.NDArray[np.object_]
+AnySettings = Settings | Mapping[str, object] | None
 
 
 def data_input(
-    source: _Path,
-    target: _Path | None = None,
-    seeds: _Path | None = None,
+    source: AnyPath,
+    target: AnyPath | None = None,
+    seeds: AnyPath | None = None,
     *,
-    valid_links: _Path | None = None,
-    test_links: _Path | None = None,
+    valid_links: AnyPath | None = None,
+    test_links: AnyPath | None = None,
 ) -> DataInput:
     """Either calling form as one value: a data set folder alone, or SOURCE TARGET and seeds."""
     links = {"seeds": seeds, "valid_links": valid_links, "test_links": test_links}
@@ -62,12 +93,12 @@ def data_input(
 
 
 def load(
-    source: _Path,
-    target: _Path | None = None,
-    seeds: _Path | None = None,
+    source: AnyPath,
+    target: AnyPath | None = None,
+    seeds: AnyPath | None = None,
     *,
-    valid_links: _Path | None = None,
-    test_links: _Path | None = None,
+    valid_links: AnyPath | None = None,
+    test_links: AnyPath | None = None,
     settings: DataSettings | None = None,
 ) -> LoadedPair:
     """Read a data set folder, or two triple files and their seeds, into a task and its names."""
@@ -75,55 +106,71 @@ def load(
 
 
 def align(
-    source: _Graph,
-    target: _Graph | None = None,
-    seeds: _Graph | None = None,
+    source: AnyPath | pl.DataFrame | NameArray | Names,
+    target: AnyPath | pl.DataFrame | NameArray | Names | None = None,
+    seeds: AnyPath | pl.DataFrame | NameArray | Names | None = None,
     *,
-    valid_links: _Graph | None = None,
-    test_links: _Graph | None = None,
-    out: _Path | None = None,
-    settings: Settings | None = None,
+    valid_links: AnyPath | pl.DataFrame | NameArray | Names | None = None,
+    test_links: AnyPath | pl.DataFrame | NameArray | Names | None = None,
+    out: AnyPath | None = None,
+    settings: AnySettings = None,
 ) -> AlignmentResult:
-    """Align two graphs given as paths, polars frames or arrays of names (a data set folder alone will do as well).
+    """Align two graphs.
 
-    With `out` everything is kept in a run folder, and an interrupted run goes on; without, nothing is written.
+    Parameters
+    ----------
+    source, target
+        The graphs: paths of triple files, frames or arrays of three columns of names. A data set folder alone will do
+        as the source.
+    seeds, valid_links, test_links
+        Known links: two columns. Valid links choose options and calibrate, test links are for the figures alone.
+    out
+        The run folder; an interrupted run in it resumes. Without, the folder is temporary.
+    settings
+        `Settings`, or a mapping of them such as `{"train.epochs": 10}`.
+
     """
-    settings = settings or Settings()
+    from largegnn.data.in_memory import as_path
+
     if target is None and not isinstance(source, str | PathLike):
         raise InputError(
             "there is nothing to align the source with",
             expected="a source, a target and seeds, or the path of a data set folder alone",
             found=f"a source of kind {type(source).__name__} and no target",
         )
-    given = (source, target, seeds, valid_links, test_links)
+    given = {"source": source, "target": target, "seeds": seeds, "valid_links": valid_links, "test_links": test_links}
+    chosen = Settings.of(settings)
     with tempfile.TemporaryDirectory(prefix="largegnn-") as scratch:
-        names = ("source", "target", "seeds", "valid_links", "test_links")
-        paths = [as_path(value, Path(scratch) / f"{name}.parquet") for name, value in zip(names, given, strict=True)]
-        assert paths[0] is not None
-        files = data_input(paths[0], paths[1], paths[2], valid_links=paths[3], test_links=paths[4])
+        paths = {name: as_path(value, Path(scratch) / f"{name}.parquet") for name, value in given.items()}
+        assert paths["source"] is not None
+        files = data_input(
+            paths["source"],
+            paths["target"],
+            paths["seeds"],
+            valid_links=paths["valid_links"],
+            test_links=paths["test_links"],
+        )
         if out is not None:
-            return AlignmentResult(*_named(run_pipeline(Path(out), files, settings)), Path(out).name)
-        pair = load_pair(files, settings.data)
-    run = run_in_memory(pair.task, settings, last="evaluate")
-    return AlignmentResult(run, pair.names, "in memory")
+            return AlignmentResult(run_pipeline(Path(out), files, chosen))
+        folder = tempfile.TemporaryDirectory(prefix="largegnn-")
+        return AlignmentResult(run_pipeline(Path(folder.name), files, chosen), folder)
 
 
-def open_run(folder: _Path) -> AlignmentResult:
+def open_run(folder: AnyPath) -> AlignmentResult:
     """The alignment a run folder holds."""
-    settings = resume_input(Path(folder))[1]
-    run = Run(settings, store=RunStore(Path(folder)))
+    run = Run(resume_input(Path(folder))[1], RunStore(Path(folder)))
     run.artifact("alignment", Alignment)
-    return AlignmentResult(*_named(run), Path(folder).resolve().name)
+    return AlignmentResult(run)
 
 
 def update(
-    run: _Path,
-    source_triples: _Graph | None = None,
-    target_triples: _Graph | None = None,
-    seeds: _Graph | None = None,
+    run: AnyPath,
+    source_triples: AnyPath | Sequence[AnyPath] | pl.DataFrame | NameArray | None = None,
+    target_triples: AnyPath | Sequence[AnyPath] | pl.DataFrame | NameArray | None = None,
+    seeds: AnyPath | pl.DataFrame | NameArray | Names | None = None,
     *,
-    test_links: _Graph | None = None,
-    out: _Path,
+    test_links: AnyPath | pl.DataFrame | NameArray | Names | None = None,
+    out: AnyPath,
     form: str = "auto",
     device: str | None = None,
 ) -> AlignmentResult:
@@ -131,13 +178,15 @@ def update(
 
     Triples are given like graphs to `align`, or as a list of paths.
     """
+    from largegnn.data.enlarge import Additions
+    from largegnn.data.in_memory import as_path, as_paths
     from largegnn.runs.update import update_run
 
     with tempfile.TemporaryDirectory(prefix="largegnn-") as scratch:
         folder = Path(scratch)
         added = Additions(
-            _paths(source_triples, folder / "source.parquet"),
-            _paths(target_triples, folder / "target.parquet"),
+            as_paths(source_triples, folder / "source.parquet"),
+            as_paths(target_triples, folder / "target.parquet"),
             as_path(seeds, folder / "seeds.parquet"),
             as_path(test_links, folder / "test_links.parquet"),
         )
@@ -145,21 +194,13 @@ def update(
     return open_run(out)
 
 
-def _paths(value: _Graph | None, place: Path) -> tuple[Path, ...]:
-    """The paths of what is given: one, several, or what is written to `place` first."""
-    if isinstance(value, list | tuple) and all(isinstance(path, str | PathLike) for path in value):
-        return tuple(Path(path) for path in value)
-    path = as_path(value, place)
-    return () if path is None else (path,)
-
-
-def _named(run: Run) -> tuple[Run, TaskNames]:
-    return run, run.artifact("names", TaskNames)
-
-
-def inspect(pair: LoadedPair, protocol: ProtocolSettings | None = None, memory_mb: float | None = None) -> Inspection:
+def inspect(pair: LoadedPair, settings: AnySettings = None, memory_mb: float | None = None) -> Inspection:
     """Count and measure a loaded pair; the size estimate uses `memory_mb`, or the memory free on this machine."""
-    seeds_from = (protocol or ProtocolSettings()).seeds_from
+    from largegnn.division.merge import merge
+    from largegnn.machine.metering import available_memory_mb
+    from largegnn.planning.inspection import inspect_task
+
+    seeds_from = Settings.of(settings).protocol.seeds_from
     return inspect_task(
         pair.task,
         merge(pair.task, seeds_from),
@@ -172,55 +213,160 @@ def inspect(pair: LoadedPair, protocol: ProtocolSettings | None = None, memory_m
 
 @dataclass(frozen=True)
 class Division:
-    """A divided task: the subgraphs, how much they keep, and what it cost."""
+    """A divided task: the subgraphs, how much they keep, and what each step cost."""
 
     num_parts: int
     cap: int
     parts: Partition
-    cover: Partition
+    membership: Partition
     subgraphs: SubgraphSet
     quality: PartitionQuality
-    seconds: dict[str, float]
-    peak_memory_mb: float
+    costs: Mapping[str, Cost]
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Seconds of each step."""
+        return {name: cost.seconds for name, cost in self.costs.items()}
+
+    @property
+    def peak_memory_mb(self) -> float:
+        """The largest peak of any step."""
+        return max(cost.peak_memory_mb for cost in self.costs.values())
 
 
-def divide(task: AlignmentTask, settings: Settings | None = None) -> Division:
+def divide(task: AlignmentTask, settings: AnySettings = None) -> Division:
     """Merge a task's graphs at the seeds and divide the result into subgraphs."""
-    settings = settings or Settings()
-    plan = plan_for(task, settings)  # refused here if it cannot work, before anything is computed
-    run = run_in_memory(task, settings, last="subgraphs")
-    outcomes = {name: run.outcome(name) for name in run.finished()}
+    chosen = Settings.of(settings)
+    plan_for(task, chosen.division, chosen.landmarks, chosen.device)  # refused before anything is computed
+    with tempfile.TemporaryDirectory(prefix="largegnn-") as folder:
+        return division_of(_run_task(Path(folder), task, chosen, last="subgraphs"))
+
+
+def division_of(run: Run) -> Division:
+    """The division a run holds; the share of test links it keeps is counted here, as no stage before sees them."""
+    import dataclasses
+
+    from largegnn.division.quality import share_kept
+
+    plan, membership = run.outcome("partition", DivisionPlan), run.artifact("membership", Partition)
+    kept = share_kept(run.artifact("task", AlignmentTask).test_links, membership)
     return Division(
         num_parts=plan.num_parts,
         cap=plan.cap,
         parts=run.artifact("parts", Partition),
-        cover=run.artifact("cover", Partition),
+        membership=membership,
         subgraphs=run.artifact("subgraphs", SubgraphSet),
-        quality=quality_of(run),
-        seconds={name: outcome.seconds for name, outcome in outcomes.items()},
-        peak_memory_mb=max(outcome.peak_memory_mb for outcome in outcomes.values()),
+        quality=dataclasses.replace(run.outcome("subgraphs", PartitionQuality), test_kept=kept),
+        costs={name: run.cost(name) for name in ("merge", "partition", "landmarks", "subgraphs")},
     )
 
 
-def quality_of(run: Run) -> PartitionQuality:
-    """How good the division of a run is; its stages see no test links, so their share is added here."""
-    quality = PartitionQuality(**run.outcome("subgraphs").facts)
-    kept = share_kept(run.artifact("task", AlignmentTask).test_links, run.artifact("cover", Partition))
-    return dataclasses.replace(quality, test_kept=kept)
+@dataclass(frozen=True)
+class Training:
+    """A trained model, the vectors of all entities, and what every epoch was like."""
+
+    model: TrainedModel
+    embeddings: EntityEmbeddings
+    history: tuple[EpochRecord, ...]
+
+
+def train(task: AlignmentTask, settings: AnySettings = None) -> Training:
+    """Merge, divide and train on a task, and bring all entities into one space."""
+    from largegnn.stages.train import TrainOutcome
+
+    with tempfile.TemporaryDirectory(prefix="largegnn-") as folder:
+        run = _run_task(Path(folder), task, Settings.of(settings), last="integrate")
+        return Training(
+            run.artifact("model", TrainedModel),
+            run.artifact("embeddings", EntityEmbeddings),
+            run.outcome("train", TrainOutcome).history,
+        )
+
+
+def search(
+    task: AlignmentTask, embeddings: EntityEmbeddings, settings: AnySettings = None
+) -> tuple[Neighbors, Neighbors]:
+    """The nearest free targets of each free source, and the other way round."""
+    from largegnn.stages import derived_seed
+    from largegnn.stages.search import search as run_search
+
+    chosen = Settings.of(settings)
+    hidden = task.without_test_links()
+    seed = derived_seed(chosen.seed, "search")
+    found = run_search(hidden, embeddings, chosen.protocol, chosen.search, seed, chosen.device)
+    return found.source_neighbors, found.target_neighbors
+
+
+def match(
+    task: AlignmentTask,
+    embeddings: EntityEmbeddings,
+    neighbors: tuple[Neighbors, Neighbors] | None = None,
+    settings: AnySettings = None,
+) -> tuple[Alignment, MatchOutcome]:
+    """Pairs with evidence, confidence and decision, and what was learnt about them; searches first where need be."""
+    from largegnn.stages.match import match as run_match
+
+    chosen = Settings.of(settings)
+    found = search(task, embeddings, chosen) if neighbors is None else neighbors
+    made = run_match(
+        task.without_test_links(), embeddings, *found, chosen.protocol, chosen.channels, chosen.match, chosen.device
+    )
+    return made.alignment, made.outcome
+
+
+def evaluate(run: AnyPath) -> Evaluation:
+    """The figures of a run folder by its test links; measured now if they were not before."""
+    from largegnn.runs.evaluation import evaluated_run
+
+    return evaluated_run(Path(run)).outcome("evaluate", Evaluation)
+
+
+def compare(*runs: AnyPath) -> Comparison:
+    """Runs side by side: the settings that differ, and the figures."""
+    from largegnn.runs.compare import compare_runs
+
+    return compare_runs([Path(run) for run in runs])
 
 
 def generate(
     settings: WorldSettings | str = "small",
     *,
     seed: int = 0,
-    folder: _Path | None = None,
+    folder: AnyPath | None = None,
     form: str = "openea",
-    packing: str | None = None,
+    compression: str | None = None,
 ) -> GeneratedPair:
     """Make up a pair of graphs from settings or a preset's name, and write it to `folder` if there is one."""
+    from largegnn.data.write import write_pair
+    from largegnn.datasets.generator import generate_pair
+
     if isinstance(settings, str):
         settings = resolve(WorldSettings, WORLD_PRESETS, settings)
     pair = generate_pair(settings, seed)
     if folder is not None:
-        write_pair(pair.task, pair.names, Path(folder), form, packing)
+        write_pair(pair.task, pair.names, Path(folder), form, compression)
     return pair
+
+
+def run_task(
+    folder: AnyPath, task: AlignmentTask, names: TaskNames, settings: AnySettings = None, *, last: str | None = None
+) -> Run:
+    """Run a task that is at hand in a run folder, up to the stage `last`."""
+    return _run_task(Path(folder), task, Settings.of(settings), names, last)
+
+
+def _run_task(
+    folder: Path, task: AlignmentTask, settings: Settings, names: TaskNames | None = None, last: str | None = None
+) -> Run:
+    digest = hashlib.sha256()
+    for array in (task.triples, task.train_links, task.valid_links, task.test_links):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    inputs = {"task": {"sha256": digest.hexdigest()}}
+    store = open_store(folder)
+    store.folder.mkdir(parents=True, exist_ok=True)
+    store.update_manifest(input=None, input_files=inputs)
+    nothing = StringTable.from_strings(())
+    put_stage(
+        store, settings, inputs, "load", Loaded(task, names or TaskNames(nothing, nothing), LoadSummary.of_task(task))
+    )
+    return run_pipeline(folder, None, settings, last=last)

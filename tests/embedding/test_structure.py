@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from largegnn.embedding import structure as structure_module
 from largegnn.embedding.structure import GraphStructure, build_structure
 from largegnn.errors import ArtifactError
 from tests.embedding.random_graphs import NUM_RELATIONS, TOY, random_triples, rows_at, rows_between
@@ -45,17 +46,17 @@ def test_pairs_slots_and_sets_say_what_the_triples_say(seed: int) -> None:
     sets = listed(structure.member_ptr, structure.members)
     assert len({tuple(rows) for rows in sets}) == len(sets) == structure.num_sets
     found = {}
-    place = {}
+    index_of = {}
     for node, pairs in enumerate(listed(structure.pair_ptr, torch.arange(structure.num_pairs))):
         for pair in pairs:
             neighbor, slot = int(structure.neighbors[pair]), int(structure.slot_of_pair[pair])
             assert structure.slot_nodes[slot] == node
             assert structure.slot_pair_ptr[slot] <= pair < structure.slot_pair_ptr[slot + 1]
             found[node, neighbor] = sets[structure.slot_sets[slot]]
-            place[node, neighbor] = pair
+            index_of[node, neighbor] = pair
     assert found == {pair: sorted(rows) for pair, rows in between.items()}
-    for (node, neighbor), pair in place.items():
-        assert structure.slot_of_reverse[pair] == structure.slot_of_pair[place[neighbor, node]]
+    for (node, neighbor), pair in index_of.items():
+        assert structure.slot_of_reverse[pair] == structure.slot_of_pair[index_of[neighbor, node]]
     inverse = structure.slot_inverse_sets.tolist()
     assert inverse == structure.inverse_set[structure.slot_sets.long()].tolist()
     assert listed(structure.slot_ptr, structure.slot_nodes) == [
@@ -91,6 +92,29 @@ def test_structures_move_as_a_whole() -> None:
     assert moved.num_nodes == 6
 
 
-def test_a_graph_beyond_64_bit_keys_is_refused() -> None:
-    with pytest.raises(ArtifactError, match="64-bit"):
+def test_more_nodes_and_relations_than_one_key_holds() -> None:
+    """16.8 million entities with 10,000 relations: receiver, neighbour and relation take 65 bits."""
+    last, num_rows = 2**24, 20_000
+    heads, relations, tails = np.array([last, 5, 5]), np.array([9_999, 3, 0]), np.array([5, last, 7])
+    receivers, neighbors, ptr, rows = structure_module._pairs(last + 1, num_rows, heads, relations, tails)
+    found = {
+        (receiver, neighbor): rows[ptr[pair] : ptr[pair + 1]].tolist()
+        for pair, (receiver, neighbor) in enumerate(zip(receivers.tolist(), neighbors.tolist(), strict=True))
+    }
+    assert found == {(5, 7): [0], (5, last): [3, 19_999], (7, 5): [10_000], (last, 5): [9_999, 10_003]}
+    assert list(found) == sorted(found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_long_keys_give_the_same_structure(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    triples = random_triples(15, 20 * seed, seed)
+    short = build_structure(15, triples, NUM_RELATIONS)
+    monkeypatch.setattr(structure_module, "_KEY_BITS", 1)
+    long = build_structure(15, triples, NUM_RELATIONS)
+    for field, value in vars(short).items():
+        assert torch.equal(torch.as_tensor(getattr(long, field)), torch.as_tensor(value)), field
+
+
+def test_a_graph_beyond_32_bit_numbers_is_refused() -> None:
+    with pytest.raises(ArtifactError, match="32-bit"):
         build_structure(2**31, np.empty((0, 3), dtype=np.int32), 4)

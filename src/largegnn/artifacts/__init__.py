@@ -15,6 +15,7 @@ from largegnn.artifacts.history import EpochRecord, RoundRecord
 from largegnn.artifacts.neighbors import Neighbors, SearchRecord
 from largegnn.artifacts.pairs import are_among, pair_keys
 from largegnn.artifacts.plain import from_plain, to_plain
+from largegnn.artifacts.report import Cost, Evaluation, PairFigures, Protocol, RankFigures, ReliabilityRow
 from largegnn.artifacts.task import AlignmentTask, SeedsFrom, StringTable, TaskNames
 
 __all__ = [
@@ -22,17 +23,23 @@ __all__ = [
     "Alignment",
     "AlignmentTask",
     "CandidateGraph",
+    "Cost",
     "DivisionPlan",
     "EdgeRanks",
     "EntityEmbeddings",
     "EpochRecord",
+    "Evaluation",
     "FloatArray",
     "IntArray",
     "Mask",
     "MergedGraph",
     "Neighbors",
+    "PairFigures",
     "Partition",
     "PartitionQuality",
+    "Protocol",
+    "RankFigures",
+    "ReliabilityRow",
     "RoundRecord",
     "SearchRecord",
     "SeedsFrom",

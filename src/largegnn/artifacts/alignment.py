@@ -64,4 +64,5 @@ class Alignment:
         """One column of evidence (p,)."""
         if name not in self.columns:
             raise ArtifactError(f"the alignment has no evidence {name!r}, only {', '.join(self.columns)}")
-        return self.evidence[self.columns.index(name)]
+        found: FloatArray = self.evidence[self.columns.index(name)]
+        return found

@@ -157,6 +157,12 @@ class SubgraphSet:
             if len(ptr) != len(self.entity_ptr):
                 raise ArtifactError(f"{name} counts {len(ptr) - 1} subgraphs, entity_ptr {len(self)}")
 
+    @classmethod
+    def empty(cls) -> SubgraphSet:
+        """No subgraphs, for whom the whole graph is enough."""
+        none, start = np.empty(0), np.zeros(1)
+        return cls(none, start, none, start, none, start)
+
     def __len__(self) -> int:
         return len(self.entity_ptr) - 1
 

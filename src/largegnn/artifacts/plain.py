@@ -46,7 +46,7 @@ def _read(kind: Any, value: Any) -> Any:
         if value is None and type(None) in arguments:
             return None
         return _read(next(argument for argument in arguments if argument is not type(None)), value)
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         names = {field.name for field in dataclasses.fields(kind)}
         return kind(**{name: _read(hints[name], entry) for name, entry in value.items() if name in names})

@@ -6,15 +6,15 @@ import logging
 import sys
 
 import typer
-from rich.console import Console
-from rich.logging import RichHandler
 
 from largegnn.cli.align import align_command
+from largegnn.cli.compare import compare_command
 from largegnn.cli.config import config_command
 from largegnn.cli.divide import divide_command
 from largegnn.cli.download import download_command
-from largegnn.cli.evaluate import compare_command, evaluate_command
-from largegnn.cli.export import explain_command, export_command
+from largegnn.cli.evaluate import evaluate_command
+from largegnn.cli.explain import explain_command
+from largegnn.cli.export import export_command
 from largegnn.cli.generate import generate_command
 from largegnn.cli.inspect import inspect_command
 from largegnn.cli.reproduce import reproduce_command
@@ -55,30 +55,41 @@ def _print_version(value: bool) -> None:
 
 @app.callback()
 def _options(
-    verbose: bool = typer.Option(False, "--verbose", "-v", help="say more on standard error"),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="say only warnings and errors"),
-    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="print the version"),
+    verbose: bool = typer.Option(False, "--verbose", "-v", help="Log more on standard error."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Log only warnings and errors."),
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
 ) -> None:
+    from rich.console import Console
+    from rich.logging import RichHandler
+
+    from largegnn.machine.terminal_progress import install_terminal_progress
+
     level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
-    handler = RichHandler(
-        console=Console(stderr=True), show_path=False, show_level=verbose, omit_repeated_times=False, markup=False
-    )
+    console = Console(stderr=True)
+    handler = RichHandler(console=console, show_path=False, show_level=verbose, omit_repeated_times=False, markup=False)
     logging.basicConfig(level=logging.WARNING, format="%(message)s", datefmt="%H:%M:%S", handlers=[handler], force=True)
     logging.getLogger("largegnn").setLevel(level)
+    if not quiet:
+        install_terminal_progress(console)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; exit with 2 for bad input, 3 if the machine refuses, 4 if training fails, 130 if interrupted."""
+    """Run a command; exit with 2 for bad input, 3 if the machine refuses, 4 if training fails, 128 + n for a signal n."""
+    from largegnn.machine.processes import Interrupted, install_signal_handlers
+
+    install_signal_handlers()
     try:
         app(args=arguments, prog_name="largegnn")
     except LargeGNNError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted; with a run folder, --resume goes on where this stopped\n")
-        sys.exit(130)
+    except KeyboardInterrupt as interruption:
+        from largegnn.runs.pipeline import resume_command
+
+        sys.stderr.write(f"interrupted; {resume_command()}\n")
+        sys.exit(interruption.exit_code if isinstance(interruption, Interrupted) else 130)
     except MemoryError:
-        sys.stderr.write("error: not enough memory\n  to do: `largegnn inspect` estimates what is needed\n")
+        sys.stderr.write("error: not enough memory\n  to do: `largegnn align ... --dry-run` estimates what is needed\n")
         sys.exit(3)
     except BrokenPipeError:
         # The reader of our output has gone (`| head`); that is no failure of ours.

@@ -6,124 +6,141 @@ given as lists, are compared side by side.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from largegnn import api
-from largegnn.artifacts import PartitionQuality
+from largegnn.artifacts import Cost, DivisionPlan, PartitionQuality
 from largegnn.cli import options
 from largegnn.cli.tables import number, print_table, share
-from largegnn.data.load import load_pair
-from largegnn.division import warm_up
 from largegnn.errors import InputError
-from largegnn.review.division_plot import check_plot_file, plot_divisions
-from largegnn.runs.pipeline import run_pipeline
 from largegnn.settings import METHODS, Settings
-from largegnn.stages import STAGE_NAMES, Run
+from largegnn.stages import STAGE_NAMES
+
+if TYPE_CHECKING:
+    from largegnn.runs.run import Run
 
 __all__ = ["divide_command"]
 
 _LAST = "subgraphs"
-_STAGES = ", ".join(STAGE_NAMES[: STAGE_NAMES.index(_LAST) + 1])
+_STAGES = STAGE_NAMES[: STAGE_NAMES.index(_LAST) + 1]
 _TITLE = "n subgraphs, their sizes, landmarks recalled, shares with both ends in one subgraph"
-Row = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class _Row:
+    """One division, as it is shown; quality is None where a run stopped before the subgraphs."""
+
+    method: str
+    seeds_from: str
+    cap: int | None
+    costs: Mapping[str, Cost]
+    quality: PartitionQuality | None
+
+
+@options.takes_request(
+    *options.DATA_FLAGS,
+    "--seed",
+    "--device",
+    "--cap",
+    folder=options.RunFolder(out=None, last=_LAST, help="Keep the division in this run folder."),
+)
 def divide_command(
-    source: Annotated[Path | None, typer.Argument(help="a data set folder, or the triples of the source graph")] = None,
-    target: options.TargetArgument = None,
+    request: options.RunRequest,
     method: Annotated[
-        str | None, typer.Option("--method", help=f"{', '.join(METHODS)}, or several, with commas; default csg")
+        str | None,
+        typer.Option("--method", help=f"{', '.join(METHODS)}, or any partitioner; several with commas. Default: csg."),
     ] = None,
     parts: Annotated[
-        str | None, typer.Option("--parts", help="number of subgraphs, or several, with commas  [division.parts]")
+        str | None, typer.Option("--parts", help="Number of subgraphs; several with commas. [division.parts]")
     ] = None,
-    cap: Annotated[int | None, typer.Option("--cap", help="entities per subgraph, at most  [landmarks.cap]")] = None,
     landmarks: Annotated[
-        bool | None, typer.Option("--landmarks/--no-landmarks", help="over any method  [landmarks.enabled]")
+        bool | None, typer.Option("--landmarks/--no-landmarks", help="Over any method. [landmarks.enabled]")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="keep the division in this run folder")] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="draw sizes, landmarks and shares kept: .svg, .png, .html")
+        Path | None, typer.Option("--plot", help="Draw sizes, landmarks and shares kept: .svg, .png, .html.")
     ] = None,
-    seeds: options.SeedsOption = None,
-    valid_links: options.ValidLinksOption = None,
-    test_links: options.TestLinksOption = None,
-    valid_share: options.ValidShareOption = None,
-    form: options.FormatOption = None,
-    fold: options.FoldOption = None,
-    skip_unknown: options.SkipUnknownOption = False,
-    seeds_from: options.SeedsFromOption = None,
-    seed: options.SeedOption = None,
-    device: options.DeviceOption = None,
-    preset: options.PresetOption = None,
-    config: options.SettingsFileOption = None,
-    overrides: options.SetOption = None,
-    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out, as it was begun")] = False,
-    force: Annotated[str | None, typer.Option("--force", help=f"compute anew from this stage on: {_STAGES}")] = None,
-    first: Annotated[str | None, typer.Option("--from", help="first stage to compute")] = None,
-    last: Annotated[str, typer.Option("--to", help="last stage to compute")] = _LAST,
     as_json: options.JsonOption = False,
 ) -> None:
     """Merge two graphs at their seeds and divide them into subgraphs."""
+    from largegnn.division import warm_up
+    from largegnn.review.division_plot import check_plot_file, plot_divisions
+
     if plot is not None:
         check_plot_file(plot)
     # Loading compiled code takes a moment; it goes on while the files are read. Not a daemon: one that is cut off when
     # the program ends with an error adds a traceback to it.
     threading.Thread(target=warm_up).start()
-    flags = {"landmarks.cap": cap} | options.common_flags(
-        valid_share=valid_share,
-        form=form,
-        fold=fold,
-        skip_unknown=skip_unknown,
-        seeds_from=seeds_from,
-        seed=seed,
-        device=device,
-    )
     wanted = list(itertools.product(_listed(method), _listed(parts)))
-    if out is not None and len(wanted) > 1:
+    if request.out is not None and len(wanted) > 1:
         raise InputError("--out keeps one division", found=f"{len(wanted)} were asked for", fix="name one")
-    if resume and out is None:
-        raise InputError("--resume needs the run folder", expected="--resume --out DIR")
-    paths = (source, target, seeds, valid_links, test_links)
-    given, chosen = None, []
-    for name, count in wanted:
-        own = flags | _method_flags(name, count, landmarks)
-        given, settings = options.input_and_settings(paths, out or Path(), resume, preset, config, overrides, own)
-        chosen.append(settings)
-    if out is not None:
-        rows = [_row_of_run(run_pipeline(out, given, chosen[0], force=force, first=first, last=last))]
-    else:
-        assert given is not None
-        pair = load_pair(given, chosen[0].data)
-        rows = [_row_of_division(api.divide(pair.task, settings), settings) for settings in chosen]
+    requests = [request.with_changes(_changes(name, count, landmarks)) for name, count in wanted]
+    rows = [_kept_row(requests[0])] if request.out is not None else _rows(requests)
+    finished = [_plain(row) for row in rows if row.quality is not None]
     if plot is not None:
-        plot_divisions([row for row in rows if "sizes" in row], plot)
-    _show(rows, as_json)
+        plot_divisions(finished, plot)
+    if as_json:
+        plain = [_plain(row) for row in rows]
+        typer.echo(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
+        return
+    _show(rows)
+
+
+def _rows(requests: Sequence[options.RunRequest]) -> list[_Row]:
+    """One division after the other, of a pair that is read once."""
+    from largegnn.api import divide
+    from largegnn.data.load import load_pair
+
+    assert requests[0].given is not None
+    pair = load_pair(requests[0].given, requests[0].settings.data)
+    rows = []
+    for request in requests:
+        found = divide(pair.task, request.settings)
+        seeds_from = request.settings.protocol.seeds_from
+        rows.append(_Row(_method_name(request.settings), seeds_from, found.cap, found.costs, found.quality))
+    return rows
+
+
+def _kept_row(request: options.RunRequest) -> _Row:
+    """The division of a run folder."""
+    from largegnn.api import division_of
+    from largegnn.runs.pipeline import run_pipeline
+
+    assert request.out is not None
+    run: Run = run_pipeline(
+        request.out, request.given, request.settings, force=request.force, first=request.first, last=request.last
+    )
+    done = [name for name in run.finished() if name in _STAGES]
+    cap = run.outcome("partition", DivisionPlan).cap if "partition" in done else None
+    quality = division_of(run).quality if _LAST in done else None
+    costs = {name: run.cost(name) for name in done}
+    return _Row(_method_name(run.settings), run.settings.protocol.seeds_from, cap, costs, quality)
 
 
 def _listed(text: str | None) -> Sequence[str | None]:
     return [None] if text is None else [part.strip() for part in text.split(",")]
 
 
-def _method_flags(method: str | None, parts: str | None, landmarks: bool | None) -> dict[str, object | None]:
-    """The settings behind a method's name; an explicit --landmarks or --no-landmarks wins."""
-    flags: dict[str, object | None] = {"division.parts": parts}
+def _changes(method: str | None, parts: str | None, landmarks: bool | None) -> list[str]:
+    """The settings behind a method's name; an explicit --landmarks or --no-landmarks wins.
+
+    A method is one of the paper's names, or a partitioner of the table, to which landmarks are added.
+    """
+    changes = [] if parts is None else [f"division.parts={parts}"]
     if method is not None:
-        if method not in METHODS:
-            raise InputError(f"no method is called {method!r}", expected=f"one of {', '.join(METHODS)}")
-        sets = METHODS[method]
-        flags["division.partitioner"] = sets["division"]["partitioner"]
-        flags["landmarks.enabled"] = sets["landmarks"]["enabled"]
+        sets = METHODS.get(method, {"division": {"partitioner": method}, "landmarks": {"enabled": True}})
+        changes.append(f"division.partitioner={sets['division']['partitioner']}")
+        changes.append(f"landmarks.enabled={str(sets['landmarks']['enabled']).lower()}")
     if landmarks is not None:
-        flags["landmarks.enabled"] = landmarks
-    return flags
+        changes.append(f"landmarks.enabled={str(landmarks).lower()}")
+    return changes
 
 
 def _method_name(settings: Settings) -> str:
@@ -134,72 +151,45 @@ def _method_name(settings: Settings) -> str:
     return f"{partitioner}+landmarks" if enabled else partitioner
 
 
-def _row_of_division(division: api.Division, settings: Settings) -> Row:
-    head = {"method": _method_name(settings), "seeds_from": settings.protocol.seeds_from, "cap": division.cap}
-    return head | {"seconds": division.seconds, "peak_memory_mb": division.peak_memory_mb} | _shares(division.quality)
+def _plain(row: _Row) -> dict[str, object]:
+    """A division as JSON."""
+    found: dict[str, object] = {"method": row.method, "seeds_from": row.seeds_from, "cap": row.cap}
+    found["seconds"] = {name: cost.seconds for name, cost in row.costs.items()}
+    found["peak_memory_mb"] = max((cost.peak_memory_mb for cost in row.costs.values()), default=0.0)
+    if row.quality is not None:
+        sizes = row.quality.sizes
+        found |= {"parts": len(sizes), "mean_size": sum(sizes) / len(sizes), "max_size": max(sizes)}
+        found |= {"landmarks": sum(row.quality.num_landmarks), **dataclasses.asdict(row.quality)}
+    return found
 
 
-def _row_of_run(run: Run) -> Row:
-    outcomes = {name: run.outcome(name) for name in run.finished() if name in _STAGES}
-    row: Row = {"method": _method_name(run.settings), "seeds_from": run.settings.protocol.seeds_from}
-    if "partition" in outcomes:
-        row["cap"] = outcomes["partition"].facts["cap"]
-    row["seconds"] = {name: outcome.seconds for name, outcome in outcomes.items()}
-    row["peak_memory_mb"] = max(outcome.peak_memory_mb for outcome in outcomes.values())
-    if _LAST in outcomes:
-        row |= _shares(api.quality_of(run))
-    return row
-
-
-def _shares(quality: PartitionQuality) -> Row:
-    sizes = quality.sizes
-    return {
-        "parts": len(sizes),
-        "mean_size": sum(sizes) / len(sizes),
-        "max_size": max(sizes),
-        "landmarks": sum(quality.num_landmarks),
-        "uncovered": quality.num_uncovered,
-        "edge_cut": quality.edge_cut,
-        "triples_kept": quality.triples_kept,
-        "train_kept": quality.train_kept,
-        "valid_kept": quality.valid_kept,
-        "test_kept": quality.test_kept,
-        "sizes": list(sizes),
-        "source_sizes": list(quality.source_sizes),
-        "num_landmarks": list(quality.num_landmarks),
-    }
-
-
-def _show(rows: list[Row], as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(rows[0] if len(rows) == 1 else rows, indent=1))
-        return
-    finished = [row for row in rows if "sizes" in row]
+def _show(rows: Sequence[_Row]) -> None:
+    finished = [(row, row.quality) for row in rows if row.quality is not None]
     print_table(
-        f"{_TITLE}; seeds from {rows[0]['seeds_from']}",
+        f"{_TITLE}; seeds from {rows[0].seeds_from}",
         ("method", "n", "mean", "max", "recalled", "triples", "train", "valid", "test", "s"),
         [
             (
-                str(row["method"]),
-                number(row["parts"]),
-                number(round(row["mean_size"])),
-                number(row["max_size"]),
-                number(row["landmarks"]),
-                *(share(row[f"{kind}_kept"]) for kind in ("triples", "train", "valid", "test")),
-                f"{sum(seconds for step, seconds in row['seconds'].items() if step != 'load'):.2f}",
+                row.method,
+                number(len(quality.sizes)),
+                number(round(sum(quality.sizes) / len(quality.sizes))),
+                number(max(quality.sizes)),
+                number(sum(quality.num_landmarks)),
+                *map(share, (quality.triples_kept, quality.train_kept, quality.valid_kept, quality.test_kept)),
+                f"{sum(cost.seconds for name, cost in row.costs.items() if name != 'load'):.2f}",
             )
-            for row in finished
+            for row, quality in finished
         ],
     )
-    steps = [step for step in STAGE_NAMES if step in rows[0]["seconds"]]
+    steps = [step for step in STAGE_NAMES if step in rows[0].costs]
     print_table(
         "seconds of each step, and peak memory",
         ("method", *steps, "peak MB"),
         [
             (
-                str(row["method"]),
-                *(f"{row['seconds'][step]:.2f}" for step in steps),
-                number(round(row["peak_memory_mb"])),
+                row.method,
+                *(f"{row.costs[step].seconds:.2f}" for step in steps),
+                number(round(max(cost.peak_memory_mb for cost in row.costs.values()))),
             )
             for row in rows
         ],

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from largegnn.cli.flags import Changes, changes_of, flag_parameters, replace_parameter, setting_help
+from largegnn.cli.flags import Changes, changes_of, flag_parameters, replace_parameter
 from largegnn.errors import InputError
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages import STAGE_NAMES
@@ -176,53 +176,3 @@ def _stage_parameters(folder: RunFolder) -> list[inspect.Parameter]:
         _optional("first", Annotated[str | None, typer.Option("--from", help="First stage to compute.")]),
         _optional("last", Annotated[str | None, typer.Option("--to", help="Last stage to compute.")], folder.last),
     ]
-
-
-# What follows is for the commands that do not take a `RunRequest` yet, and goes with the last of them.
-
-ValidShareOption = Annotated[float | None, typer.Option("--valid-share", help=setting_help("data.valid_share"))]
-FormatOption = Annotated[str | None, typer.Option("--format", help=setting_help("data.format"))]
-FoldOption = Annotated[int | None, typer.Option("--fold", help=setting_help("data.fold"))]
-SkipUnknownOption = Annotated[bool, typer.Option("--skip-unknown", help=setting_help("data.skip_unknown"))]
-SeedsFromOption = Annotated[str | None, typer.Option("--seeds-from", help=setting_help("protocol.seeds_from"))]
-DeviceOption = Annotated[str | None, typer.Option("--device", help=setting_help("device"))]
-SeedOption = Annotated[int | None, typer.Option("--seed", help=setting_help("seed"))]
-
-
-def common_flags(
-    *,
-    valid_share: float | None,
-    form: str | None = None,
-    fold: int | None,
-    skip_unknown: bool,
-    seeds_from: str | None,
-    seed: int | None = None,
-    device: str | None = None,
-) -> dict[str, object | None]:
-    """The settings behind the flags several commands share; None leaves a setting alone."""
-    return {
-        "data.valid_share": valid_share,
-        "data.format": form,
-        "data.fold": fold,
-        "data.skip_unknown": skip_unknown or None,
-        "protocol.seeds_from": seeds_from,
-        "seed": seed,
-        "device": device,
-    }
-
-
-def input_and_settings(
-    paths: tuple[Path | None, Path | None, Path | None, Path | None, Path | None],
-    out: Path,
-    resume: bool,
-    preset: str | None,
-    file: Path | None,
-    overrides: list[str] | None,
-    flags: Mapping[str, object | None],
-) -> tuple[DataInput | None, Settings]:
-    """What to run on, and how: from the command line, or from the run folder to be resumed."""
-    given = {key: value for key, value in flags.items() if value is not None}
-    changes = tuple(f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in given.items())
-    values = dict(zip(_INPUT, paths, strict=True)) | {"out": out, "resume": resume}
-    request = _request(values | {"preset": preset, "config": file, "overrides": overrides}, changes)
-    return request.given, request.settings

@@ -1,73 +1,119 @@
-"""What the commands print about an alignment: figures with their protocol, what to expect, why others were left out."""
+"""What the commands print about an alignment: figures with their protocol, what was found, and how sure it is."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+import typer
+
+from largegnn.artifacts import Protocol, ReliabilityRow
 from largegnn.cli.tables import number, print_table, share
 
-__all__ = ["print_expectation", "print_figures"]
+if TYPE_CHECKING:
+    from largegnn.result import AlignmentResult
+    from largegnn.stages.report import RunSummary
 
-_MEASURES = ("hits@1", "hits@5", "hits@10", "mrr")
+__all__ = ["print_figures", "print_findings", "print_reliability", "protocol_line"]
+
+_SUREST = 5
 
 
-def print_figures(report: dict[str, Any]) -> None:
+def print_figures(summary: RunSummary) -> None:
     """The ideal and the real setting, where there are test links."""
-    protocol = report["protocol"]
-    if report["ideal"] is None or protocol is None:
+    evaluation = summary.evaluation
+    if evaluation is None or evaluation.ideal is None or evaluation.real is None:
         return
-    line = protocol_line(protocol)
+    line = protocol_line(evaluation.protocol)
+    measures = list(next(iter(evaluation.ideal.values())).source_to_target)
     rows = [
-        (name, *(share(figures["source_to_target"][key]) for key in _MEASURES), share(figures["mean"]["hits@1"]))
-        for name, figures in report["ideal"].items()
+        (name, *(share(ranks.source_to_target[key]) for key in measures), share(ranks.mean.get(measures[0])))
+        for name, ranks in evaluation.ideal.items()
     ]
-    columns = ("decoding", "H@1", "H@5", "H@10", "MRR", "H@1 both ways")
+    columns = ("scoring", *(_label(key) for key in measures), f"{_label(measures[0])} both ways")
     print_table(f"ideal setting: test sources rank all test targets; {line}", columns, rows)
-    rows = [
-        (name, *(share(figures[key]) for key in ("precision", "recall", "f1")), number(figures["pairs"]))
-        for name, figures in report["real"].items()
+    pairs = [
+        (name, share(figures.precision), share(figures.recall), share(figures.f1), number(figures.pairs))
+        for name, figures in evaluation.real.items()
     ]
     print_table(
         f"real setting: pairs among all entities that are no seeds; {line}",
-        ("decision", "precision", "recall", "F1", "pairs"),
-        rows,
+        ("selection", "precision", "recall", "F1", "pairs"),
+        pairs,
     )
 
 
-def print_expectation(report: dict[str, Any]) -> None:
-    """How many pairs were put out, what the valid links promise, and why entities have no pair."""
-    threshold = report["threshold"]
-    if threshold is None:
+def print_findings(result: AlignmentResult) -> None:
+    """Sentences: how many pairs, how sure, why others have none, the surest with their evidence, where it all is."""
+    summary = result.summary
+    match = summary.match
+    if match is None:
         return
-    promise = "not calibrated: too few valid links" if not report["calibrated"] else "from the valid links"
-    print_table(
-        f"pairs put out ({promise})",
-        ("", "value"),
-        [
-            ("pairs", number(report["pairs"])),
-            ("confidence from", share(threshold["confidence"])),
-            ("expected precision", share(threshold["expected_precision"])),
-            ("expected recall", share(threshold["expected_recall"])),
-            ("expected F1", share(threshold["expected_f1"])),
-        ],
+    threshold, folder = match.threshold, result.run.folder
+    task = result.task
+    typer.echo(
+        f"{match.num_accepted:,} pairs accepted between {task.num_source_entities:,} source and "
+        f"{task.num_target_entities:,} target entities."
     )
-    print_table(
-        "entities of both sides", ("", "entities"), [(name, number(count)) for name, count in report["reasons"].items()]
+    typer.echo(match.sentence())
+    if match.calibration.is_calibrated:
+        typer.echo(f"Threshold: confidence {threshold.confidence:.3f}.")
+    reasons = ", ".join(
+        f"{count:,} {name}" for name, count in match.reasons.items() if count and name not in ("aligned", "seed")
     )
+    if reasons:
+        typer.echo(f"Unmatched entities: {reasons}.")
+    _print_surest(result)
+    typer.echo(f"\nPairs: {folder / 'alignment.tsv'}. Unmatched: {folder / 'unmatched.tsv'}.")
+    typer.echo(f"Next: largegnn explain {folder} ENTITY; largegnn export {folder} --form sssom.")
 
 
-def _ranked(protocol: dict[str, Any]) -> str:
-    """How many of the test links were ranked, where those are not all."""
-    ranked = protocol.get("num_ranked_links")
-    return "" if ranked in (None, protocol["num_test_links"]) else f" ({number(ranked)} of them ranked)"
+def _print_surest(result: AlignmentResult) -> None:
+    pairs = result.pairs
+    if not len(pairs):
+        return
+    by = "confidence" if "confidence" in pairs.columns else "score"
+    typer.echo("\nThe surest pairs:")
+    for pair in pairs.sort([by, "score"], descending=True).head(_SUREST).iter_rows(named=True):
+        typer.echo(f"  {pair['source']} = {pair['target']}   {by} {pair[by]:.3f}")
+        best = result.explain(pair["source"], "source").candidates
+        found = next((candidate for candidate in best if candidate.target == pair["target"]), None)
+        near = () if found is None else found.matched_neighbors
+        if near:
+            one = near[0]
+            typer.echo(
+                f"    {len(near)} matched neighbours, for example {one.source} ({', '.join(one.source_relations)}) = "
+                f"{one.target} ({', '.join(one.target_relations)})"
+            )
+        else:
+            typer.echo(f"    cosine {pair['cosine']:.3f}, margin {pair['margin']:.3f}; no matched neighbours")
 
 
-def protocol_line(protocol: dict[str, Any]) -> str:
+def print_reliability(title: str, rows: Sequence[ReliabilityRow] | None) -> None:
+    """How often pairs of each tenth of the confidence are right."""
+    if rows:
+        print_table(
+            f"reliability by {title}",
+            ("confidence", "pairs", "mean", "right"),
+            [
+                (f"{row.low:.1f} to {row.high:.1f}", f"{row.pairs:,}", share(row.confidence), share(row.right))
+                for row in rows
+                if row.pairs
+            ],
+        )
+
+
+def protocol_line(protocol: Protocol) -> str:
     """A protocol in one line."""
-    seeds = protocol["seed_share"]
+    seeds, ranked = protocol.seed_share, protocol.num_ranked_links
+    some = "" if ranked in (None, protocol.num_test_links) else f" ({number(ranked or 0)} of them ranked)"
     return (
-        f"seeds from {protocol['seeds_from']} ({number(protocol['num_seeds'])}"
-        f"{'' if seeds is None else f', {seeds:.0%} of the links'}), fold {protocol['fold']}, "
-        f"{number(protocol['num_test_links'])} test links{_ranked(protocol)}, {protocol['features']}, "
-        f"rounds {protocol['rounds']}, random seed {protocol['seed']}"
+        f"seeds from {protocol.seeds_from} ({number(protocol.num_seeds)}"
+        f"{'' if seeds is None else f', {seeds:.0%} of the links'}), fold {protocol.fold}, "
+        f"{number(protocol.num_test_links)} test links{some}, channels {'+'.join(protocol.channels)}, "
+        f"rounds {protocol.rounds}, random seed {protocol.seed}"
     )
+
+
+def _label(measure: str) -> str:
+    return measure.upper() if measure == "mrr" else measure.replace("hits@", "H@")

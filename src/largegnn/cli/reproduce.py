@@ -1,4 +1,4 @@
-"""`largegnn reproduce`: the paper's tables, run anew and set beside the paper's figures."""
+"""`largegnn reproduce`: run the paper's tables again, beside the paper's figures."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ _log = logging.getLogger(__name__)
 
 def reproduce_command(
     table: Annotated[
-        list[str] | None, typer.Option("--table", help=f"{', '.join(TABLES)}; may be repeated; all without")
+        list[str] | None, typer.Option("--table", help=f"{', '.join(TABLES)}. May be repeated. Default: all.")
     ] = None,
-    data: Annotated[Path, typer.Option("--data", help="the folder that has the data set folders")] = Path("data"),
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="runs of each system, with random seeds 0, 1, ...")] = 3,
-    dataset: Annotated[list[str] | None, typer.Option("--dataset", help="only this data set; may be repeated")] = None,
-    system: Annotated[list[str] | None, typer.Option("--system", help="only this system; may be repeated")] = None,
-    work: Annotated[Path, typer.Option("--work", help="where runs, records and tables go")] = Path("runs/reproduce"),
+    data: Annotated[Path, typer.Option("--data", help="The folder that has the data set folders.")] = Path("data"),
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="Runs of each system, with random seeds 0, 1, ...")
+    ] = 3,
+    dataset: Annotated[list[str] | None, typer.Option("--dataset", help="Only this data set. May be repeated.")] = None,
+    system: Annotated[list[str] | None, typer.Option("--system", help="Only this system. May be repeated.")] = None,
+    work: Annotated[Path, typer.Option("--work", help="Where runs, records and tables go.")] = Path("runs/reproduce"),
     results: Annotated[
-        Path | None, typer.Option("--results", help="where the records are: what is there is not run  [WORK/results]")
+        Path | None, typer.Option("--results", help="Where the records are: what is there is not run.")
     ] = None,
-    configs: Annotated[Path, typer.Option("--configs", help="the files of the systems")] = Path("configs/paper"),
-    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda")] = "auto",
-    keep_runs: Annotated[bool, typer.Option("--keep-runs", help="keep the run folders of finished runs")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="say what is missing, and run nothing")] = False,
+    configs: Annotated[Path, typer.Option("--configs", help="The files of the systems.")] = Path("configs/paper"),
+    device: Annotated[str, typer.Option("--device", help="Device: auto, cpu or cuda.")] = "auto",
+    keep_runs: Annotated[bool, typer.Option("--keep-runs", help="Keep the run folders of finished runs.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is missing, and run nothing.")] = False,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Run what is missing of the paper's tables, go on where it stopped, and set paper and ours side by side."""
+    """Run what is missing of the paper's tables, and show the paper's figures beside ours. Resumes by itself."""
     tables = _tables(table)
     if device not in ("auto", "cpu", "cuda"):
         raise InputError(f"no device is called {device!r}", expected="auto, cpu or cuda")
@@ -50,11 +52,11 @@ def reproduce_command(
         _log.warning("%s is not in %s: %s", name, data, remedy)
     if dry_run:
         records = read_results(records_folder)
-        for run in plan_runs([one for one in systems if one.dataset not in absent], records, seeds):
+        for run in plan_runs([one for one in systems if one.dataset not in absent], records, repeats):
             _log.info("to run: %s on %s, random seed %d", run.system.name, run.system.dataset, run.random_seed)
     else:
         _refuse_nothing(systems, absent, read_results(records_folder), data)
-        records = reproduce(systems, data, records_folder, work, seeds, device, keep_runs=keep_runs)
+        records = reproduce(systems, data, records_folder, work, repeats, device, keep_runs=keep_runs)
     _show(systems, records, tables, work, absent, as_json)
 
 

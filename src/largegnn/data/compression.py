@@ -1,62 +1,54 @@
 """Bytes of a file, whatever it is packed in: plain, gzip, bzip2 or zstd, told by the first bytes, not by the name.
 
 In: a path. Out: chunks of unpacked bytes, or a binary stream over them. A packed file that ends too early or is damaged
-is an `InputError`, never a shorter file. Memory: one packed chunk and what it unpacks to.
+is an `InputError`, never a shorter file; so is one that unpacks to far more than any text does (`unpacking.py`).
+Memory: one chunk, of some megabytes.
 """
 
 from __future__ import annotations
 
 import bz2
 import io
+import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from largegnn.data.shown import shown
+from largegnn.data.unpacking import unpack
 from largegnn.errors import InputError
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["SUFFIXES", "compression_of", "compressor", "open_stream", "read_chunks", "read_head"]
+__all__ = [
+    "SUFFIXES",
+    "as_stream",
+    "compression_of",
+    "compressor",
+    "first_bytes",
+    "read_chunks",
+    "read_head",
+    "without_mark",
+]
 
 SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
-_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
-_PACKED_CHUNK = 1 << 18
-_PLAIN_CHUNK = 1 << 22
-
-
-class _Decompressor(Protocol):
-    """What zlib, bz2 and zstandard agree on."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes) -> bytes: ...
-
-
-def _new_gzip() -> Any:
-    return zlib.decompressobj(wbits=31)
-
-
-def _new_zstd() -> Any:
-    import zstandard
-
-    return zstandard.ZstdDecompressor(max_window_size=2**31).decompressobj()
-
-
-_DECOMPRESSORS: dict[str, Callable[[], _Decompressor]] = {
-    "gzip": _new_gzip,
-    "bzip2": bz2.BZ2Decompressor,
-    "zstd": _new_zstd,
+# As much of each magic number as there is: a text may well begin with BZh.
+_MAGIC = {
+    "gzip": re.compile(rb"\x1f\x8b\x08"),
+    "bzip2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)"),
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
 }
+_PLAIN_CHUNK = 1 << 22
+_MARK = b"\xef\xbb\xbf"
 
 
 def compression_of(path: Path) -> str | None:
     """Name of the packing found in the first bytes of a file, or None."""
-    head = _first_bytes(path, 4)
-    return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+    head = first_bytes(path, 16)
+    return next((name for name, magic in _MAGIC.items() if magic.match(head)), None)
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
@@ -67,7 +59,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
             while chunk := file.read(_PLAIN_CHUNK):
                 yield chunk
         else:
-            yield from _unpack(path, file, packing)
+            yield from unpack(path, file, packing)
 
 
 def read_head(path: Path, size: int = 1 << 16) -> bytes:
@@ -80,9 +72,23 @@ def read_head(path: Path, size: int = 1 << 16) -> bytes:
     return head[:size]
 
 
-def open_stream(path: Path) -> io.BufferedReader:
-    """The unpacked bytes of a file as a binary stream, a UTF-8 byte-order mark left out."""
-    return io.BufferedReader(_ChunkStream(_without_mark(read_chunks(path))), buffer_size=1 << 20)
+def first_bytes(path: Path, size: int) -> bytes:
+    """The first bytes of a file as they stand on the disk, at most `size`."""
+    with _open(path) as file:
+        return file.read(size)
+
+
+def without_mark(chunks: Iterator[bytes]) -> tuple[bool, Iterator[bytes]]:
+    """Whether there is a UTF-8 byte-order mark, and the chunks without it."""
+    head = b""
+    while len(head) < len(_MARK) and (chunk := next(chunks, b"")):
+        head += chunk
+    return head.startswith(_MARK), chain([head.removeprefix(_MARK)], chunks)
+
+
+def as_stream(chunks: Iterable[bytes]) -> io.BufferedReader:
+    """A binary stream over chunks."""
+    return io.BufferedReader(_ChunkStream(iter(chunks)), buffer_size=1 << 20)
 
 
 def compressor(packing: str | None) -> Any:
@@ -129,61 +135,14 @@ class _ChunkStream(io.RawIOBase):
         return size
 
 
-def _without_mark(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    head = b""
-    for chunk in chunks:
-        head += chunk
-        if len(head) >= 3:
-            yield head.removeprefix(b"\xef\xbb\xbf")
-            break
-    else:
-        yield head
-    yield from chunks
-
-
-def _unpack(path: Path, file: io.BufferedReader, packing: str) -> Iterator[bytes]:
-    new, member = _DECOMPRESSORS[packing], None
-    while chunk := file.read(_PACKED_CHUNK):
-        while chunk:
-            if member is None:
-                if packing == "gzip" and not chunk.strip(b"\0"):
-                    break  # gzip files may be padded with zeros, and tape archives are
-                member = new()
-            try:
-                data = member.decompress(chunk)
-            except Exception as error:  # noqa: BLE001  (each library has its own exception for damaged data)
-                raise InputError(
-                    f"the {packing} file is damaged",
-                    where=str(path),
-                    found=str(error),
-                    fix="fetch or make the file again",
-                ) from None
-            chunk = member.unused_data if member.eof else b""
-            if member.eof:
-                member = None
-            if data:
-                yield data
-    if member is not None:
-        raise InputError(
-            f"the {packing} file ends too early",
-            where=str(path),
-            expected="a complete file",
-            found=f"{path.stat().st_size:,} bytes that stop in the middle",
-            fix="fetch or make the file again",
-        )
-
-
-def _first_bytes(path: Path, size: int) -> bytes:
-    with _open(path) as file:
-        return file.read(size)
-
-
 def _open(path: Path) -> io.BufferedReader:
+    where = shown(str(path), 300)
     try:
         return path.open("rb")
     except IsADirectoryError:
-        raise InputError("a file was expected, but this is a folder", where=str(path)) from None
+        raise InputError("a file was expected, but this is a folder", where=where) from None
     except FileNotFoundError:
-        raise InputError("the file does not exist", where=str(path), fix="check the path") from None
+        raise InputError("the file does not exist", where=where, fix="check the path") from None
     except (OSError, ValueError) as error:
-        raise InputError("the file cannot be read", where=str(path), found=str(error)) from None
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise InputError("the file cannot be read", where=where, found=reason) from None

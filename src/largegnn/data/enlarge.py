@@ -9,16 +9,19 @@ Cost: the added files are read, and the triples sorted once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
+from largegnn.data.batch import TripleBatch
+from largegnn.data.blank import highest_number, renumbered
 from largegnn.data.links import check_known, check_splits, read_named_links
 from largegnn.data.readers import read_triples
+from largegnn.data.shown import listed, shown
 from largegnn.data.vocabulary import code_batches, lookup, number_names, number_triples, sorted_distinct, to_strings
 from largegnn.errors import InputError
 
@@ -132,7 +135,7 @@ def _grow(sides: tuple[_Side, _Side], side: int, files: tuple[Path, ...], form: 
     if not files:
         return old
     where = ", ".join(map(str, files))
-    graph = code_batches(chain.from_iterable(read_triples(path, form) for path in files))
+    graph = code_batches(_read_added(files, form, highest_number(old.entities)))
     if not len(graph.triples):
         raise InputError(f"no triples between entities to add to the {_SIDES[side]} graph", where=where)
     is_new = pl.Series(lookup(graph.entity_names, old.entities) < 0)
@@ -146,23 +149,33 @@ def _grow(sides: tuple[_Side, _Side], side: int, files: tuple[Path, ...], form: 
     return _Side(entities, relations, sorted_distinct(triples, (len(entities), len(relations), len(entities))))
 
 
+def _read_added(files: tuple[Path, ...], form: str, highest: int) -> Iterator[TripleBatch]:
+    """The triples of several files; blank nodes without a label are nobody's but their own file's."""
+    for path in files:
+        offset = highest
+        for batch in read_triples(path, form):
+            batch = replace(batch, heads=renumbered(batch.heads, offset), tails=renumbered(batch.tails, offset))
+            highest = max(highest, highest_number(batch.heads), highest_number(batch.tails))
+            yield batch
+
+
 def _touches_nothing(found: pl.Series, sides: tuple[_Side, _Side], side: int, where: str) -> InputError:
     """What to say of triples none of whose entities the graph has."""
     other = int((lookup(found, sides[1 - side].entities) >= 0).sum())
-    shown = ", ".join(found.sort().head(_SHOWN))
+    names = listed(found.sort().head(_SHOWN))
     if other:
         return InputError(
             f"these are triples of the {_SIDES[1 - side]} graph, not of the {_SIDES[side]} graph",
             where=where,
-            expected=f"entities of the {_SIDES[side]} graph, such as {sides[side].entities[0]}",
-            found=f"none of them; {other:,} of {len(found):,} entities are the other graph's: {shown}",
+            expected=f"entities of the {_SIDES[side]} graph, such as {shown(sides[side].entities[0])}",
+            found=f"none of them; {other:,} of {len(found):,} entities are the other graph's: {names}",
             fix=f"give the file as --{_SIDES[1 - side]}-triples",
         )
     return InputError(
         f"the added triples touch no entity of the {_SIDES[side]} graph",
         where=where,
-        expected=f"some entities the run knows, written the same way (such as {sides[side].entities[0]})",
-        found=f"{len(found):,} entities, all unknown: {shown}",
+        expected=f"some entities the run knows, written the same way (such as {shown(sides[side].entities[0])})",
+        found=f"{len(found):,} entities, all unknown: {names}",
         fix="mend the names, or align anew with `largegnn align`: what nothing known touches cannot be embedded",
     )
 

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from largegnn.data.tables import LINK_HEADERS, TRIPLE_HEADERS, pick_columns
+from largegnn.data.headers import LINKS, TRIPLES
+from largegnn.data.shown import listed
 from largegnn.errors import InputError
 
-__all__ = ["as_path"]
+__all__ = ["as_path", "as_paths"]
 
 _GRAPHS = ("source", "target")
 
@@ -48,19 +49,27 @@ def as_path(value: Any, place: Path) -> Path | None:
     return place
 
 
+def as_paths(value: Any, place: Path) -> tuple[Path, ...]:
+    """The paths of what is given: one, several, or what is written to `place` first."""
+    if isinstance(value, list | tuple) and all(isinstance(path, str | PathLike) for path in value):
+        return tuple(Path(path) for path in value)
+    path = as_path(value, place)
+    return () if path is None else (path,)
+
+
 def _with_known_columns(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     """The columns of triples or links, called what the readers call them."""
-    headers = TRIPLE_HEADERS if name in _GRAPHS else LINK_HEADERS
-    wanted, found = headers[0], pick_columns(frame.columns, headers)
+    roles = TRIPLES if name in _GRAPHS else LINKS
+    wanted, found = roles.names, roles.find(frame.columns)
     if found is None and frame.width == len(wanted):
-        found = tuple(frame.columns)
+        found = tuple(range(frame.width))
     if found is None:
         raise InputError(
             f"the {name} have {frame.width} columns",
             expected=f"{len(wanted)} ({', '.join(wanted)}), or columns of these names",
-            found=", ".join(frame.columns) or "none",
+            found=listed(frame.columns, 10) or "none",
         )
-    return frame.select(pl.col(old).alias(new) for old, new in zip(found, wanted, strict=True))
+    return frame.select(pl.nth(index).alias(new) for index, new in zip(found, wanted, strict=True))
 
 
 def _as_frame(value: Any, name: str) -> pl.DataFrame:

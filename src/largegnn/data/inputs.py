@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from largegnn.data.compression import SUFFIXES
+from largegnn.data.shown import listed, shown
 from largegnn.errors import InputError
 from largegnn.settings import DataSettings
 
@@ -75,7 +76,7 @@ class _Folder:
             raise InputError(
                 f"the folder holds several files called {stem}",
                 where=str(self.path),
-                found=", ".join(path.name for path in found),
+                found=listed(path.name for path in found),
                 fix="keep one, or give the files one by one: SOURCE TARGET --seeds FILE",
             )
         return exact or (found[0] if found else None)
@@ -83,19 +84,23 @@ class _Folder:
     def need(self, name: str) -> Path:
         path = self.find(name)
         if path is None:
-            present = sorted(entry.name for entry in self.path.iterdir())[:12]
+            present = listed(sorted(entry.name for entry in self.path.iterdir()), 12)
             raise InputError(
                 f"the folder has no file {name}",
                 where=str(self.path),
                 expected=f"{name}, plain or packed ({', '.join(SUFFIXES)})",
-                found=", ".join(present) or "an empty folder",
+                found=present or "an empty folder",
             )
         return path
 
 
 def find_files(given: DataInput, settings: DataSettings) -> PairFiles:
     """The files behind either calling form; refuses forms that are mixed, missing or the same file twice."""
-    files = _find_pair(given) if given.folder is None else _find_in_folder(given.folder, given, settings)
+    try:
+        files = _find_pair(given) if given.folder is None else _find_in_folder(given.folder, given, settings)
+    except OSError as error:  # a name too long for the system, a folder that may not be looked into
+        where = shown(str(error.filename or given.folder or given.source), 300)
+        raise InputError("the path cannot be used", where=where, found=error.strerror or str(error)) from None
     _refuse_repeats(files)
     return files
 
@@ -131,11 +136,19 @@ def _find_in_folder(folder: Path, given: DataInput, settings: DataSettings) -> P
             where=str(folder),
             fix="leave it out, or give SOURCE TARGET --seeds FILE",
         )
-    if not folder.is_dir():
+    if folder.exists() and not folder.is_dir():
         raise InputError(
-            "there is no such folder" if not folder.exists() else "this is a file, not a data set folder",
+            "this is a file, not a data set folder: the target graph and the seeds are missing",
             where=str(folder),
             expected="a data set folder, or SOURCE TARGET --seeds FILE",
+            fix=f"give the other files too: {folder.name} TARGET --seeds FILE",
+        )
+    if not folder.is_dir():
+        raise InputError(
+            "there is no such folder",
+            where=shown(str(folder), 300),
+            expected="a data set folder, or SOURCE TARGET --seeds FILE",
+            fix="check the path",
         )
     searched = _Folder(folder, settings.fold)
     if settings.layout != "auto":
@@ -150,7 +163,7 @@ def _find_in_folder(folder: Path, given: DataInput, settings: DataSettings) -> P
             where=str(folder),
             expected="rel_triples_1 and rel_triples_2 (OpenEA, DBpedia1M), ent_ids_1 and triples_1 (DBP15K), "
             "or source.* and target.*",
-            found=", ".join(sorted(entry.name for entry in folder.iterdir())[:12]) or "an empty folder",
+            found=listed(sorted(entry.name for entry in folder.iterdir()), 12) or "an empty folder",
             fix="give the files one by one: SOURCE TARGET --seeds FILE",
         )
     return _dbpedia1m(searched) if searched.find("train_links") is not None else _openea(searched)

@@ -1,7 +1,8 @@
 """The known links: from names to ids, split, and checked before anything is built on them.
 
 In: files of links and the graphs' names. Out: three sorted arrays of distinct id pairs. Refused: links to entities the
-graphs do not mention, columns the wrong way round, links of one split that stand in another too, no seeds at all.
+graphs do not mention (with what they may have meant), columns the wrong way round, links of one split that stand in
+another too, no seeds at all.
 Said, not refused: seeds that are not one-to-one (the merge contracts them as a group).
 """
 
@@ -15,8 +16,11 @@ import numpy as np
 import polars as pl
 
 from largegnn.artifacts import IntArray
+from largegnn.data.batch import ReadCounts
 from largegnn.data.iri import decode_names
+from largegnn.data.near import is_prefixed, near_names
 from largegnn.data.readers import read_links
+from largegnn.data.shown import listed, shown
 from largegnn.data.vocabulary import lookup, scramble
 from largegnn.errors import InputError
 
@@ -38,21 +42,23 @@ Translate = Callable[[pl.Series, int, Path], pl.Series]
 
 @dataclass(frozen=True)
 class NamedLinks:
-    """The links of one file, by name, distinct; `num_repeats` lines said the same again."""
+    """The links of one file, by name, distinct; `num_repeats` lines said the same again, `counts` were left out."""
 
     path: Path
     frame: pl.DataFrame
     num_repeats: int
+    counts: ReadCounts
 
 
 def read_named_links(path: Path, translate: Translate | None = None) -> NamedLinks:
     """Read a link file; `translate` turns the ids of an id folder into names."""
-    frame = read_links(path)
+    links = read_links(path)
+    frame = pl.DataFrame({"source": links.sources, "target": links.targets})
     for index, side in enumerate(_SIDES):
         names = decode_names(frame[side]) if translate is None else translate(frame[side], index, path)
         frame = frame.with_columns(names.alias(side))
     kept = frame.unique(maintain_order=True)
-    return NamedLinks(path, kept, len(frame) - len(kept))
+    return NamedLinks(path, kept, len(frame) - len(kept), links.counts)
 
 
 def check_known(links: NamedLinks, known: tuple[pl.Series, pl.Series], strict: bool) -> IntArray:
@@ -77,10 +83,29 @@ def check_known(links: NamedLinks, known: tuple[pl.Series, pl.Series], strict: b
     raise InputError(
         f"{int((~both).sum()):,} of {len(both):,} links name entities that are not in the graphs",
         where=str(links.path),
-        expected=f"names that stand in the triples, written the same way (such as {known[side][0]})",
-        found=f"{len(unknown):,} unknown {_SIDES[side]} entities: {', '.join(unknown.head(_SHOWN))}",
-        fix="mend the names" + ("; --skip-unknown leaves such links out" if both.any() else ""),
+        expected=f"names that stand in the triples, written the same way (such as {shown(str(known[side].min()))})",
+        found=f"{len(unknown):,} unknown {_SIDES[side]} entities: {listed(unknown)}",
+        fix=_likely_cause(links, both, unknown, known[side])
+        + ("; --skip-unknown leaves such links out" if both.any() else ""),
     )
+
+
+def _likely_cause(links: NamedLinks, both: IntArray, unknown: pl.Series, known: pl.Series) -> str:
+    """What is probably wrong with the unknown names of one side, and what to do about it."""
+    if not both[0] and bool(both[1:].all()) and len(both) > 1:
+        first = listed(links.frame.row(0))
+        return f"delete the first line, which looks like a header ({first}), or name its columns source and target"
+    near = near_names(unknown.head(_SHOWN), known)
+    prefixed = (name for name in near if is_prefixed(pl.Series([name, near[name][0]])).to_list() == [True, False])
+    name = next(prefixed, None)
+    if name is not None:
+        return (
+            f"write the names in full: the links have the prefix {name.partition(':')[0]}:, the graph has none "
+            f"({shown(name)} may be {shown(near[name][0])})"
+        )
+    if near:
+        return "mend the names; near ones are " + "; ".join(f"{listed(near[name])} for {shown(name)}" for name in near)
+    return "mend the names"
 
 
 def split_links(links: IntArray, valid_share: float) -> tuple[IntArray, IntArray]:
@@ -107,11 +132,11 @@ def check_splits(splits: dict[str, IntArray], name_of: Callable[[int], str]) -> 
     for one, other in (("train", "test"), ("valid", "test"), ("train", "valid")):
         shared = splits[one][np.isin(keys[one], keys[other])]
         if len(shared):
-            shown = ", ".join(f"{name_of(pair[0])} = {name_of(pair[1])}" for pair in shared[:_SHOWN].tolist())
+            pairs = (f"{shown(name_of(pair[0]))} = {shown(name_of(pair[1]))}" for pair in shared[:_SHOWN].tolist())
             raise InputError(
                 f"{len(shared):,} {one} links are {other} links too",
                 expected="links that stand in one split only, or no figure means anything",
-                found=shown,
+                found=", ".join(pairs),
                 fix=f"take them out of the {other} links",
             )
 

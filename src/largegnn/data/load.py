@@ -29,6 +29,7 @@ from largegnn.data.links import (
     split_links,
 )
 from largegnn.data.readers import read_links, read_triples
+from largegnn.data.shown import listed, shown
 from largegnn.data.vocabulary import (
     CodedGraph,
     code_batches,
@@ -63,6 +64,19 @@ class LoadSummary:
     num_skipped_links: int
     num_many_to_one_links: int
     num_held_out_links: int
+    num_triple_terms: tuple[int, int] = (0, 0)
+    num_blank_lines: tuple[int, int] = (0, 0)
+    num_comment_lines: tuple[int, int] = (0, 0)
+    num_header_rows: tuple[int, int] = (0, 0)
+    num_byte_order_marks: tuple[int, int] = (0, 0)
+    num_other_link_statements: int = 0
+
+    @classmethod
+    def of_task(cls, task: AlignmentTask) -> LoadSummary:
+        """The summary of a task that was not read from files: nothing was dropped."""
+        sides = (task.num_source_triples, len(task.triples) - task.num_source_triples)
+        none = (0, 0)
+        return cls("in memory", sides, none, none, none, none, none, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -81,6 +95,8 @@ def load_pair(given: DataInput, settings: DataSettings | None = None) -> LoadedP
     source, target = (_read_side(files, side, settings) for side in (0, 1))
     links = {split: read_named_links(path, _translator(source, target)) for split, path in _link_files(files)}
     num_repeats = sum(named.num_repeats for named in links.values())
+    num_others = sum(named.counts.other_statements for named in links.values())
+    counts = (source.graph.counts, target.graph.counts)
     links, num_skipped = _keep_known(links, (source.known(), target.known()), files, settings)
 
     source_ids = _number_side(source, [named.frame["source"] for named in links.values()], salt=1)
@@ -113,7 +129,13 @@ def load_pair(given: DataInput, settings: DataSettings | None = None) -> LoadedP
         num_attribute_triples=(source.num_attribute_triples, target.num_attribute_triples),
         num_attribute_only_entities=(source.count_left_out(source_ids), target.count_left_out(target_ids)),
         num_isolated_entities=(source_ids.count_isolated(), target_ids.count_isolated()),
-        num_named_graphs=(source.graph.num_named_graphs, target.graph.num_named_graphs),
+        num_named_graphs=(counts[0].graph_names, counts[1].graph_names),
+        num_triple_terms=(counts[0].triple_terms, counts[1].triple_terms),
+        num_blank_lines=(counts[0].blank_lines, counts[1].blank_lines),
+        num_comment_lines=(counts[0].comment_lines, counts[1].comment_lines),
+        num_header_rows=(counts[0].header_rows, counts[1].header_rows),
+        num_byte_order_marks=(counts[0].byte_order_marks, counts[1].byte_order_marks),
+        num_other_link_statements=num_others,
         num_repeated_links=num_repeats,
         num_skipped_links=num_skipped,
         num_many_to_one_links=count_many_to_one(np.concatenate([splits["train"], splits["valid"]])),
@@ -164,10 +186,7 @@ class _Side:
 def _read_side(files: PairFiles, side: int, settings: DataSettings) -> _Side:
     graph = code_batches(read_triples(files.triples[side], settings.format))
     if not len(graph.triples):
-        attributes = f" ({graph.num_attribute_triples:,} with literals)" if graph.num_attribute_triples else ""
-        raise InputError(
-            f"the {_SIDES[side]} graph has no triples between entities{attributes}", where=str(files.triples[side])
-        )
+        raise _no_triples(graph, _SIDES[side], files.triples[side])
     attribute_entities, num_attributes = graph.attribute_entities, graph.num_attribute_triples
     attribute_file = files.attributes[side]
     if attribute_file is not None:
@@ -183,6 +202,23 @@ def _read_side(files: PairFiles, side: int, settings: DataSettings) -> _Side:
     return _Side(graph, attribute_entities, num_attributes, name_of_id)
 
 
+def _no_triples(graph: CodedGraph, side: str, path: Path) -> InputError:
+    """What to say of a graph without structure: mostly it is the file of the literals, or all names are in quotes."""
+    problem = f"the {side} graph has no triples between entities"
+    if not graph.num_attribute_triples:
+        return InputError(problem, where=str(path), expected="lines such as head TAB relation TAB tail")
+    quoted = graph.attribute_entities.str.starts_with('"').all()
+    return InputError(
+        problem,
+        where=str(path),
+        expected="tails that are names of entities",
+        found=f"{graph.num_attribute_triples:,} triples, all with literals (tails in quotes)",
+        fix="take the quotes away: TSV has none, or save the file as CSV"
+        if quoted
+        else "give the file of the relations between entities; this one seems to hold their names and values only",
+    )
+
+
 def _read_attribute_file(path: Path) -> tuple[pl.Series, int]:
     """OpenEA's attribute triples: the entities, and the number of lines; values may hold anything, tabs too."""
     entities, count = no_names(), 0
@@ -195,12 +231,16 @@ def _read_attribute_file(path: Path) -> tuple[pl.Series, int]:
 
 def _read_ids(path: Path) -> pl.DataFrame:
     """The columns `id` and `name` of an id file, both distinct."""
-    table = read_links(path).rename({"source": "id", "target": "name"})
+    links = read_links(path)
+    table = pl.DataFrame({"id": links.sources, "name": links.targets})
     for column in ("id", "name"):
         repeated = table[column].filter(table[column].is_duplicated())
         if len(repeated):
             raise InputError(
-                f"an {column} stands twice in the id file", where=str(path), found=str(repeated.first()), fix="keep one"
+                f"an {column} stands twice in the id file",
+                where=str(path),
+                found=shown(str(repeated.first())),
+                fix="keep one",
             )
     return table
 
@@ -212,7 +252,7 @@ def _translate(ids: pl.Series, name_of_id: pl.DataFrame, path: Path) -> pl.Serie
         raise InputError(
             f"{unknown.n_unique():,} ids have no name in the id files",
             where=str(path),
-            found=", ".join(unknown.unique(maintain_order=True).head(5)),
+            found=listed(unknown.unique(maintain_order=True)),
         )
     return name_of_id["name"].gather(codes)
 
@@ -277,11 +317,17 @@ def _say(summary: LoadSummary) -> None:
         ("entities with attributes alone, in no triple and no link, left out", summary.num_attribute_only_entities),
         ("entities in links but in no triple, kept as isolated", summary.num_isolated_entities),
         ("graph names of quads dropped", summary.num_named_graphs),
+        ("statements about triples left out", summary.num_triple_terms),
+        ("blank lines skipped", summary.num_blank_lines),
+        ("comment lines skipped", summary.num_comment_lines),
+        ("header rows skipped", summary.num_header_rows),
+        ("byte-order marks skipped", summary.num_byte_order_marks),
     )
     for text, (source, target) in pairs:
         if source or target:
             _log.info("%s: %s in the source, %s in the target", text, f"{source:,}", f"{target:,}")
     counts = (
+        ("statements of the link files that are no links, left out", summary.num_other_link_statements),
         ("links that repeat another line, dropped", summary.num_repeated_links),
         ("links to unknown entities, skipped", summary.num_skipped_links),
         ("seeds held out as valid links (data.valid_share)", summary.num_held_out_links),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from largegnn.data.batch import TripleBatch
+from largegnn.data.batch import LinkBatch, ReadCounts, TripleBatch, no_names
 from largegnn.data.recognise import recognise
 from largegnn.errors import InputError
 from largegnn.seams.tables import READERS
@@ -21,14 +21,23 @@ def read_triples(path: Path, form: str = "auto") -> Iterator[TripleBatch]:
     yield from READERS[form].triples(path)
 
 
-def read_links(path: Path) -> pl.DataFrame:
-    """The links of a file in any format of the table, as columns `source` and `target`."""
+def read_links(path: Path) -> LinkBatch:
+    """All links of a file in any format of the table; a file without one is refused."""
     form = recognise(path, num_columns=2)
-    links = pl.concat([pl.DataFrame(schema={"source": pl.String, "target": pl.String}), *READERS[form].links(path)])
-    if not len(links):
+    batches = list(READERS[form].links(path))
+    counts = ReadCounts.total([ReadCounts(), *(batch.counts for batch in batches)])
+    links = LinkBatch(
+        pl.concat([no_names(), *(batch.sources for batch in batches)]),
+        pl.concat([no_names(), *(batch.targets for batch in batches)]),
+        counts,
+    )
+    if not len(links.sources):
         raise InputError(
             "the file holds no links",
             where=str(path),
-            expected="owl:sameAs statements" if form in ("nt", "nq", "ttl") else "two columns: source, target",
+            expected="owl:sameAs or skos:exactMatch statements"
+            if counts.other_statements or form in ("nt", "nq", "ttl")
+            else "two columns: source, target",
+            found=f"{counts.other_statements:,} statements of other kinds" if counts.other_statements else None,
         )
     return links

@@ -19,9 +19,12 @@ __all__ = ["plain_name", "recognise"]
 
 _log = logging.getLogger(__name__)
 
-_TERM = r'(?:<[^<>\s]*>|_:\S+|"(?:[^"\\]|\\.)*"(?:@[\w-]+|\^\^<[^<>\s]*>)?)'
-_TRIPLE_LINE = re.compile(rf"^\s*{_TERM}\s*{_TERM}\s*{_TERM}\s*\.\s*$")
-_QUAD_LINE = re.compile(rf"^\s*{_TERM}\s*{_TERM}\s*{_TERM}\s*{_TERM}\s*\.\s*$")
+# A label takes what it can and gives nothing back, so that no line, however odd, is tried in more ways than one.
+_LABEL = r'_:(?:[^\s<>".]++|\.++(?=[^\s<>".]))++'
+_TERM = rf'(?><[^<>\s]*+>|{_LABEL}|"(?:[^"\\]++|\\.)*+"(?:@[\w-]++|\^\^<[^<>\s]*+>)?)'
+_TRIPLE_LINE = re.compile(rf"^\s*+(?:{_TERM}\s*+){{3}}\.\s*+$")
+_QUAD_LINE = re.compile(rf"^\s*+(?:{_TERM}\s*+){{4}}\.\s*+$")
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _TURTLE_LINE = re.compile(r"^\s*(@prefix|@base|prefix|base)\s", re.IGNORECASE)
 
 
@@ -36,7 +39,7 @@ def recognise(path: Path, num_columns: int) -> str:
     named = _named_format(plain_name(path).suffix.lower())
     if not head.strip():
         raise InputError("the file is empty", where=str(path), expected="triples or links, one a line")
-    if head.startswith(b"PAR1"):
+    if head.startswith(b"PAR1") and not _is_text(head):
         return "parquet"
     if named == "ttl":
         return "nt" if _content_format(head, num_columns) == "nt" else "ttl"
@@ -67,7 +70,8 @@ def _named_format(suffix: str) -> str | None:
 
 def _content_format(head: bytes, num_columns: int) -> str | None:
     text = head.decode("utf-8-sig", "replace")
-    complete = text.splitlines()[:-1] if len(head) >= 1 << 16 else text.splitlines()
+    every = re.split(r"\r\n|\r|\n", text)
+    complete = every[:-1] if len(head) >= 1 << 16 else every
     lines = [line for line in complete if line.strip() and not line.lstrip().startswith("#")][:50]
     if not lines:
         lines = [line for line in complete if line.strip()][:50]
@@ -84,8 +88,13 @@ def _content_format(head: bytes, num_columns: int) -> str | None:
     return "tsv" if any("\t" in line for line in lines) else None
 
 
+def _is_text(head: bytes) -> bool:
+    """Whether the first bytes of a file are plainly text; the last character may be cut."""
+    return not _CONTROL.search(head) and "\ufffd" not in head.decode("utf-8", "replace")[:-1]
+
+
 def _shown(head: bytes) -> str:
     if b"\0" in head:
         return "a binary file"
-    first = head.splitlines()[0][:80]
+    first = head.strip().splitlines()[0][:80]
     return repr(first.decode("utf-8", "replace"))

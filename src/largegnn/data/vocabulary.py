@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from largegnn.artifacts import IntArray, StringTable
-from largegnn.data.batch import TripleBatch, no_names
+from largegnn.data.batch import ReadCounts, TripleBatch, no_names
 from largegnn.data.iri import decode_names
 
 __all__ = [
@@ -41,18 +41,18 @@ class CodedGraph:
     triples: IntArray
     attribute_entities: pl.Series
     num_attribute_triples: int
-    num_named_graphs: int
+    counts: ReadCounts
 
 
 def code_batches(batches: Iterable[TripleBatch]) -> CodedGraph:
     """Code every batch, then unite their vocabularies."""
     entities, relations = _Vocabulary(), _Vocabulary()
-    attribute_entities, num_attributes, num_named = no_names(), 0, 0
+    attribute_entities, num_attributes, counts = no_names(), 0, ReadCounts()
     for batch in batches:
         entities.add(pl.concat([batch.heads, batch.tails]))
         relations.add(batch.relations)
         num_attributes += len(batch.attribute_heads)
-        num_named += batch.num_named_graphs
+        counts = ReadCounts.total([counts, batch.counts])
         if len(batch.attribute_heads):
             attribute_entities = pl.concat([attribute_entities, batch.attribute_heads.unique()]).unique()
     entity_names, entity_codes = entities.finish()
@@ -64,9 +64,7 @@ def code_batches(batches: Iterable[TripleBatch]) -> CodedGraph:
         block = triples[end : end + len(middle)]
         block[:, 0], block[:, 1], block[:, 2] = ends[: len(middle)], middle, ends[len(middle) :]
         end += len(middle)
-    return CodedGraph(
-        entity_names, relation_names, triples, decode_names(attribute_entities), num_attributes, num_named
-    )
+    return CodedGraph(entity_names, relation_names, triples, decode_names(attribute_entities), num_attributes, counts)
 
 
 class _Vocabulary:

@@ -177,7 +177,7 @@ def _copied(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _checksum(step: int, facts_text: str, tensors: Mapping[str, torch.Tensor]) -> str:
-    """SHA-256 of everything a checkpoint says, names and shapes included; independent of how the file is laid out."""
+    """SHA-256 of everything in a checkpoint, names and shapes included; independent of how the file is laid out."""
     shapes = [(name, str(tensors[name].dtype), list(tensors[name].shape)) for name in sorted(tensors)]
     digest = hashlib.sha256(json.dumps([step, facts_text, shapes]).encode("utf-8"))
     for name in sorted(tensors):

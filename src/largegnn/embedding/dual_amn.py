@@ -4,7 +4,7 @@ In: the input rows of a graph's nodes, the table of relation rows, a `GraphStruc
 
 The idea. Two blocks with weights of their own, one fed with the mean of a node's and its neighbours' rows, one with the
 mean of the relation rows at the node. In a block two layers pass on what neighbours hold, reflected at the unit vector
-of their relation set; all layers side by side are compared with 64 proxies, which tell a node about the whole
+of their relation set; all layers side by side are compared with 64 proxies, which give a node a view of the whole
 graph, and a gate mixes the two. All the work that depends on edges is in `propagation`.
 Cost: O((pairs + slots) d) for the layers, and O(nodes d^2) for the gate, of only those nodes whose output is asked for.
 

@@ -12,7 +12,7 @@ a few at a time, and what they contribute to the gradient is computed at once: n
 Cost: three products of anchors with candidates in D dimensions; memory `chunk_bytes`, besides the gradient itself.
 
 # Paper: hard negatives by log-sum-exp, all nodes of the subgraph as candidates, gamma 1; input rows for the other two.
-# Departs: the printed signs reward closeness to negatives, they are turned round; distances instead of inner products,
+# Departs: the printed signs reward closeness to negatives, they are reversed; distances instead of inner products,
 #     as in the authors' code; candidates may be a sample, which always keeps both zeros. The cross-subgraph loss has no
 #     positive term in print; here it is the distance of the seed's own two rows, as in the alignment loss.
 """

@@ -3,7 +3,7 @@
 In: the trained rows, which entities have one, and the triples. Out: rows for all that can be reached, and which those
 are. The idea: entity reconstruction (section 5.3 of the paper) draws every row towards the mean of its neighbours'
 rows, so that mean is what is known of the row of a new entity. First come entities beside known ones, then those beside
-these; a few passes let new neighbours speak to each other. The rows handed out are half of these means: a guess, and a
+these; a few passes carry means on among new neighbours. The rows handed out are half of these means: a guess, and a
 guess in full blurs the neighbours of a new entity (docs/updating.md has the measurement). What no path joins with a
 known entity stays without a row.
 Cost: O(d) for each pair of a new entity and its neighbour and each pass.
@@ -29,7 +29,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class NewRows:
-    """Rows (n, d) of all entities; `reached` (n,) says which have one, `num_known` (n,) how many known neighbours.
+    """Rows (n, d) of all entities; `reached` (n,): which have one, `num_known` (n,) how many known neighbours.
 
     `num_known` counts for entities that are not known themselves; it is 0 for the others.
     """
@@ -47,16 +47,16 @@ def fill_rows(rows: FloatArray, known: Mask, triples: IntArray, passes: int = _P
     filled[unknown] = 0.0
     reached = known.copy()
     while True:
-        speaking = links @ reached.astype(np.float32)
-        frontier = np.flatnonzero((speaking > 0) & ~reached[unknown])
+        num_reached = links @ reached.astype(np.float32)
+        frontier = np.flatnonzero((num_reached > 0) & ~reached[unknown])
         if not len(frontier):
             break
         # Rows of what is not reached are zeros and add nothing to the sum.
-        filled[unknown[frontier]] = (links[frontier] @ filled) / speaking[frontier, None]
+        filled[unknown[frontier]] = (links[frontier] @ filled) / num_reached[frontier, None]
         reached[unknown[frontier]] = True
     inside = np.flatnonzero(reached[unknown])
     for _ in range(passes):
-        filled[unknown[inside]] = (links[inside] @ filled) / speaking[inside, None]
+        filled[unknown[inside]] = (links[inside] @ filled) / num_reached[inside, None]
     filled[unknown] *= _TRUST
     num_known = np.zeros(len(known), dtype=np.int32)
     num_known[unknown] = links @ known.astype(np.float32)

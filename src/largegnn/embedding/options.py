@@ -48,7 +48,7 @@ class TrainOptions:
         lowest |= dict.fromkeys(("negatives", "cross_negatives", "repartition_every", "checkpoint_seconds"), 0)
         lowest |= dict.fromkeys(("learning_rate", "max_memory_gb"), 0)
         for name, least in lowest.items():
-            # Turned round, so that NaN is refused too.
+            # Not `<`: NaN must be refused, too.
             if not getattr(self, name) >= least:
                 raise ArtifactError(f"{name} is {getattr(self, name)}, must be {least} or more")
         for name in ("dropout", "reconstruction_dropout"):
@@ -72,5 +72,5 @@ class TrainOptions:
 
     @property
     def cache_bytes(self) -> int:
-        """Bytes of subgraph structures kept between epochs instead of being built anew."""
+        """Bytes of subgraph structures kept between epochs, which need not be built again."""
         return int(self.max_memory_gb * (1 << 30) / 8)

@@ -39,7 +39,7 @@ __all__ = [
 
 @cache
 def _acknowledge_beta() -> None:
-    """Torch says once that sparse CSR is in beta; hear it here, so that it interrupts nobody later."""
+    """Torch warns once that sparse CSR is in beta; take the warning here, so that no later call raises it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([], dtype=torch.int64), torch.tensor([]), (1, 1))

@@ -32,6 +32,8 @@ from largegnn.errors import ArtifactError
 
 __all__ = ["GraphStructure", "build_structure"]
 
+_KEY_BITS = 63  # of a key of receiver, neighbour and relation row
+
 
 @dataclass(frozen=True, eq=False)
 class GraphStructure:
@@ -114,8 +116,8 @@ class GraphStructure:
 
 def build_structure(num_nodes: int, triples: IntArray, num_relations: int) -> GraphStructure:
     """The structure of a graph; `triples` (m, 3): local head, global relation, local tail."""
-    if 2 * num_nodes.bit_length() + (2 * num_relations).bit_length() > 63:
-        raise ArtifactError(f"{num_nodes} nodes with {num_relations} relations do not fit 64-bit keys")
+    if max(num_nodes, 2 * num_relations, 2 * len(triples)) >= 2**31:
+        raise ArtifactError(f"{num_nodes} nodes with {len(triples)} triples are beyond 32-bit numbers")
     heads, relations, tails = (np.asarray(triples[:, column], dtype=np.int64) for column in range(3))
     num_rows = 2 * num_relations
     receivers, neighbors, pair_members, pair_rows = _pairs(num_nodes, num_rows, heads, relations, tails)
@@ -138,8 +140,14 @@ def _pairs(
     """Distinct pairs by (receiver, neighbour): both ends, CSR offsets into the relation rows, the rows ascending."""
     apart = heads != tails
     heads, relations, tails = heads[apart], relations[apart], tails[apart]
-    # Shifts and masks, not products and quotients: a division of 64-bit integers costs more than the sort.
     row_bits, node_bits = num_rows.bit_length(), num_nodes.bit_length()
+    if 2 * node_bits + row_bits > _KEY_BITS:
+        return _pairs_of_columns(
+            np.concatenate([heads, tails]),
+            np.concatenate([tails, heads]),
+            np.concatenate([relations, relations + num_rows // 2]),
+        )
+    # Shifts and masks, not products and quotients: a division of 64-bit integers costs more than the sort.
     keys = np.concatenate(
         [
             (((heads << node_bits) | tails) << row_bits) | relations,
@@ -152,6 +160,17 @@ def _pairs(
     pair_keys = pair_keys[starts]
     rows = keys & ((1 << row_bits) - 1)
     return pair_keys >> node_bits, pair_keys & ((1 << node_bits) - 1), np.append(starts, len(keys)), rows
+
+
+def _pairs_of_columns(
+    receivers: IntArray, neighbors: IntArray, rows: IntArray
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """What `_pairs` returns, for ids that are too long for one key: sorted by columns, which takes longer."""
+    order = np.lexsort((rows, neighbors, receivers))
+    receivers, neighbors, rows = receivers[order], neighbors[order], rows[order]
+    is_first = (np.diff(receivers, prepend=-1) != 0) | (np.diff(neighbors, prepend=-1) != 0)
+    starts = np.flatnonzero(is_first)
+    return receivers[starts], neighbors[starts], np.append(starts, len(rows)), rows
 
 
 def _relation_sets(

@@ -1,7 +1,7 @@
 """How good an alignment is in the ideal setting: ranks of the true links among all test links.
 
 In: the vectors of the test links' two ends, row i of one side belonging to row i of the other. Out: ranks in both
-directions with Hits@k and MRR.
+directions; `measures` says how good they are.
 The idea: a chunk of queries against all candidates is one matrix product; the score of the true partner is read from
 that very product, so that it meets itself exactly, and whatever reaches it is counted. Nothing is sorted.
 
@@ -31,19 +31,16 @@ from largegnn.machine.precision import full_precision
 
 __all__ = [
     "SAME_SCORE",
-    "SCORINGS",
     "Ranks",
     "Scoring",
     "rank_edges",
     "rank_links",
     "rank_links_by",
     "rank_matrix",
-    "summarise",
 ]
 
 Scoring = Literal["cosine", "csls"]
-SCORINGS: tuple[Scoring, ...] = ("cosine", "csls")
-_HITS = (1, 5, 10)
+_SCORINGS: tuple[Scoring, ...] = ("cosine", "csls")
 SAME_SCORE = 1e-6
 _COUNTED_AT_ONCE = 1 << 23  # entries compared in one go
 
@@ -54,6 +51,10 @@ class Ranks:
 
     source_to_target: IntArray
     target_to_source: IntArray
+
+    def both_ways_hits(self) -> float:
+        """H@1, mean of both directions."""
+        return float(np.mean([(self.source_to_target == 1).mean(), (self.target_to_source == 1).mean()]))
 
 
 def rank_links(
@@ -122,30 +123,30 @@ def rank_links_by(
             target_means = _mean_nearest(targets, sources, csls_k, chunk_bytes)
         chosen = np.arange(len(has_source)) if ranked is None else ranked
         both = (has_source & has_target)[chosen]
-        # Only covered entities were kept; a link's place among them is the number of covered ones before it.
-        source_places = torch.from_numpy((np.cumsum(has_source) - 1)[chosen[both]]).to(device)
-        target_places = torch.from_numpy((np.cumsum(has_target) - 1)[chosen[both]]).to(device)
-        forward = _count_as_good(sources, source_places, targets, target_places, target_means, chunk_bytes)
-        backward = _count_as_good(targets, target_places, sources, source_places, source_means, chunk_bytes)
+        # Only covered entities were kept; a link's index among them is the number of covered ones before it.
+        source_indices = torch.from_numpy((np.cumsum(has_source) - 1)[chosen[both]]).to(device)
+        target_indices = torch.from_numpy((np.cumsum(has_target) - 1)[chosen[both]]).to(device)
+        forward = _count_as_good(sources, source_indices, targets, target_indices, target_means, chunk_bytes)
+        backward = _count_as_good(targets, target_indices, sources, source_indices, source_means, chunk_bytes)
     last = max(len(has_source), 2)  # and not first even when alone
     return {
         scoring: Ranks(_rest_last(there, both, last), _rest_last(back, both, last))
-        for scoring, there, back in zip(SCORINGS, forward, backward, strict=False)
+        for scoring, there, back in zip(_SCORINGS, forward, backward, strict=False)
     }
 
 
 def rank_matrix(scores: torch.Tensor, gold_rows: IntArray, gold_columns: IntArray, same: float = SAME_SCORE) -> Ranks:
     """Rank each gold entry (k,) of a score matrix (q, c) in its row and its column; scores within `same` are equal."""
-    places = [torch.from_numpy(np.array(ids, dtype=np.int64)).to(scores.device) for ids in (gold_rows, gold_columns)]
-    gold = scores[places[0], places[1]]
+    indices = [torch.from_numpy(np.array(ids, dtype=np.int64)).to(scores.device) for ids in (gold_rows, gold_columns)]
+    gold = scores[indices[0], indices[1]]
     ranks = torch.zeros(2, len(gold), dtype=torch.int64, device=scores.device)
     # An entity of several links has several golds: one of each row and column at a time.
     for layer in _layers(gold_rows, gold_columns):
         chosen = torch.from_numpy(layer).to(scores.device)
         row_gold = torch.full((scores.shape[0],), torch.inf, device=scores.device)
         column_gold = torch.full((scores.shape[1],), torch.inf, device=scores.device)
-        row_gold[places[0][chosen]] = gold[chosen] - same
-        column_gold[places[1][chosen]] = gold[chosen] - same
+        row_gold[indices[0][chosen]] = gold[chosen] - same
+        column_gold[indices[1][chosen]] = gold[chosen] - same
         in_rows = torch.empty(scores.shape[0], dtype=torch.int64, device=scores.device)
         in_columns = torch.zeros(scores.shape[1], dtype=torch.int64, device=scores.device)
         step = max(1, _COUNTED_AT_ONCE // max(scores.shape[1], 1))
@@ -153,21 +154,21 @@ def rank_matrix(scores: torch.Tensor, gold_rows: IntArray, gold_columns: IntArra
             chunk = scores[start : start + step]
             in_rows[start : start + step] = (chunk >= row_gold[start : start + step, None]).sum(dim=1)
             in_columns += (chunk >= column_gold).sum(dim=0)
-        ranks[0, chosen] = in_rows[places[0][chosen]]
-        ranks[1, chosen] = in_columns[places[1][chosen]]
+        ranks[0, chosen] = in_rows[indices[0][chosen]]
+        ranks[1, chosen] = in_columns[indices[1][chosen]]
     forward, backward = ranks.cpu().numpy()
     return Ranks(forward, backward)
 
 
 def _layers(rows: IntArray, columns: IntArray) -> Iterator[IntArray]:
-    """Positions (k,) dealt out so that no row and no column comes twice in one deal."""
+    """Indices (k,) in layers, so that no row and no column comes twice in one layer."""
     left = np.arange(len(rows))
     while len(left):
         first_of_row = np.unique(rows[left], return_index=True)[1]
         among = left[np.sort(first_of_row)]
-        dealt = among[np.sort(np.unique(columns[among], return_index=True)[1])]
-        yield dealt
-        left = np.setdiff1d(left, dealt, assume_unique=True)
+        layer = among[np.sort(np.unique(columns[among], return_index=True)[1])]
+        yield layer
+        left = np.setdiff1d(left, layer, assume_unique=True)
 
 
 def rank_edges(
@@ -188,24 +189,6 @@ def rank_edges(
     rivals = scores[order[starts[owner] + within]]
     as_good = np.bincount(owner[rivals >= gold_scores[owner] - same], minlength=len(gold_ends))
     return np.where(np.isnan(gold_scores), max(num_candidates, 2), as_good)
-
-
-def summarise(ranks: Ranks) -> dict[str, dict[str, float | None]]:
-    """Hits@1, @5, @10 and MRR of either direction and their mean; None where there is no link to rank."""
-    # Both directions rank the same number of links, so the mean of the two is the measure of all ranks together.
-    both = np.concatenate([ranks.source_to_target, ranks.target_to_source])
-    return {
-        "source_to_target": _measures(ranks.source_to_target),
-        "target_to_source": _measures(ranks.target_to_source),
-        "mean": _measures(both),
-    }
-
-
-def _measures(ranks: IntArray) -> dict[str, float | None]:
-    """Hits and MRR of ranks (k,), None for no ranks."""
-    if not len(ranks):
-        return dict.fromkeys([*(f"hits@{k}" for k in _HITS), "mrr"])
-    return {**{f"hits@{k}": float(np.mean(ranks <= k)) for k in _HITS}, "mrr": float(np.mean(1.0 / ranks))}
 
 
 def _with_direction(vectors: npt.NDArray[Any], covered: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
@@ -252,9 +235,9 @@ def _mean_nearest(queries: torch.Tensor, candidates: torch.Tensor, k: int, chunk
 
 def _count_as_good(
     queries: torch.Tensor,
-    query_places: torch.Tensor,
+    query_indices: torch.Tensor,
     candidates: torch.Tensor,
-    gold_places: torch.Tensor,
+    gold_indices: torch.Tensor,
     candidate_means: torch.Tensor | None,
     chunk_bytes: int,
 ) -> IntArray:
@@ -263,20 +246,20 @@ def _count_as_good(
     By cosine, and by CSLS where means are given.
     """
     num_scorings = 1 if candidate_means is None else 2
-    ranks = torch.empty(num_scorings, len(query_places), dtype=torch.int64, device=queries.device)
-    buffer = _score_buffer(len(query_places), candidates, chunk_bytes)
+    ranks = torch.empty(num_scorings, len(query_indices), dtype=torch.int64, device=queries.device)
+    buffer = _score_buffer(len(query_indices), candidates, chunk_bytes)
     step = len(buffer)
-    for start in range(0, len(query_places), step):
-        chunk = queries[query_places[start : start + step]]
+    for start in range(0, len(query_indices), step):
+        chunk = queries[query_indices[start : start + step]]
         scores = torch.mm(chunk, candidates.T, out=buffer[: len(chunk)])
-        places = gold_places[start : start + step, None]
+        indices = gold_indices[start : start + step, None]
         # The gold is among those counted, once: that is the 1 in "1 + number of others".
         if candidate_means is not None:
-            ranks[0, start : start + step] = (scores >= scores.gather(1, places) - SAME_SCORE).sum(dim=1)
+            ranks[0, start : start + step] = (scores >= scores.gather(1, indices) - SAME_SCORE).sum(dim=1)
             # Half of CSLS, which is exact, less the query's own mean, which is the same for all its candidates.
             scores -= candidate_means / 2
         # Ones and zeros in place of the scores need no room, and add up exactly in float32 below 2^24 candidates.
-        ranks[-1, start : start + step] = scores.ge_(scores.gather(1, places) - SAME_SCORE).sum(dim=1).to(torch.int64)
+        ranks[-1, start : start + step] = scores.ge_(scores.gather(1, indices) - SAME_SCORE).sum(dim=1).to(torch.int64)
     result: IntArray = ranks.cpu().numpy()
     return result
 

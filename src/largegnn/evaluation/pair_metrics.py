@@ -1,4 +1,4 @@
-"""How good an alignment is in the real setting: precision, recall and F1 of the pairs put out.
+"""How good an alignment is in the real setting: precision, recall and F1 of the accepted pairs.
 
 In: pairs and true links, as entity ids. Out: shares, None for a share of nothing. Cost: two sorts.
 """
@@ -7,20 +7,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from largegnn.artifacts import IntArray, pair_keys
+from largegnn.artifacts import IntArray, Mask, pair_keys
+from largegnn.artifacts.report import PairFigures
 
-__all__ = ["precision_recall_f1"]
+__all__ = ["precision_recall_f1", "touching"]
 
 
-def precision_recall_f1(pairs: IntArray, test_links: IntArray) -> dict[str, float | None]:
+def precision_recall_f1(pairs: IntArray, test_links: IntArray) -> PairFigures:
     """Judge pairs (p, 2), without seeds, against all test links (k, 2), both as sets; a share of nothing is None."""
     output, links = _distinct_keys(pairs), _distinct_keys(test_links)
     num_right = len(np.intersect1d(output, links, assume_unique=True))
-    return {
-        "precision": num_right / len(output) if len(output) else None,
-        "recall": num_right / len(links) if len(links) else None,
-        "f1": 2 * num_right / (len(output) + len(links)) if len(output) + len(links) else None,
-    }
+    return PairFigures(
+        precision=num_right / len(output) if len(output) else None,
+        recall=num_right / len(links) if len(links) else None,
+        f1=2 * num_right / (len(output) + len(links)) if len(output) + len(links) else None,
+        pairs=len(pairs),
+    )
+
+
+def touching(pairs: IntArray, links: IntArray) -> Mask:
+    """Which of the pairs (p, 2) have an end in one of the links (k, 2), (p,)."""
+    found: Mask = np.isin(pairs[:, 0], links[:, 0]) | np.isin(pairs[:, 1], links[:, 1])
+    return found
 
 
 def _distinct_keys(pairs: IntArray) -> IntArray:

@@ -7,10 +7,14 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from largegnn.errors import InputError
 
-__all__ = ["MemoryBudget", "memory_budget"]
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["MemoryBudget", "choose_device", "memory_budget"]
 
 # What may be planned with: a GPU is ours alone, the machine's memory is shared with everything else on it.
 _GPU_SHARE, _MACHINE_SHARE = 0.8, 0.5
@@ -61,3 +65,12 @@ def _machine_memory_mb() -> float | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _MB
     except (AttributeError, OSError, ValueError):  # Windows
         return None
+
+
+def choose_device(name: str) -> torch.device:
+    """The device a setting names; auto is a GPU if there is one."""
+    import torch
+
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError("there is no GPU that can be used", fix="leave --device out, or name cpu")
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")

@@ -5,84 +5,44 @@ one edge for each distinct pair, sorted by source and target, with its cosine; a
 ranks of edges at either end, the best rival of an edge, its CSLS score.
 The idea: all later decisions look at these edges alone, so their cost and memory are linear in the entities however
 large the graphs are. Edges are grouped by their ends in passes that count, not sort; the one sort is that of the scores
-for `places`, which serves both ends.
-Cost: O(edges), O(edges log edges) for places; an edge takes 12 bytes, and some 40 more while something is asked.
+for `edge_ranks`, which serves both ends.
+Cost: O(edges), O(edges log edges) for ranks; an edge takes 12 bytes, and some 40 more while something is asked.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 
-from largegnn.artifacts import IntArray, Neighbors, pair_keys
+from largegnn.artifacts import CandidateGraph, EdgeRanks, FloatArray, IntArray, Neighbors
 from largegnn.artifacts.arrays import frozen
 from largegnn.errors import ArtifactError
 from largegnn.machine.compiled import compiled
 from largegnn.matching.uniting import unite
 
 __all__ = [
-    "CandidateGraph",
-    "FloatArray",
-    "Places",
     "build_candidates",
     "csls",
+    "edge_ranks",
     "margins",
     "mean_nearest",
-    "places",
     "preferred",
-    "ranks",
+    "rank_at",
 ]
 
-FloatArray = npt.NDArray[np.float32]
 _PIECE = 1 << 20
 
 
-@dataclass(frozen=True, eq=False)
-class CandidateGraph:
-    """Edges between sources and targets: entity ids (e,), ascending by source, then target, and cosines (e,)."""
-
-    sources: IntArray
-    targets: IntArray
-    cosines: FloatArray
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sources", frozen(self.sources, np.int32, (None,), "sources"))
-        object.__setattr__(self, "targets", frozen(self.targets, np.int32, (len(self.sources),), "targets"))
-        object.__setattr__(self, "cosines", frozen(self.cosines, np.float32, (len(self.sources),), "cosines"))
-
-    def __len__(self) -> int:
-        return len(self.sources)
-
-    def find(self, pairs: IntArray) -> IntArray:
-        """The edge of each pair (p, 2), or -1, (p,)."""
-        if not len(self):
-            return np.full(len(pairs), -1, dtype=np.int64)
-        keys = pair_keys(np.stack([self.sources, self.targets], axis=1))
-        wanted = pair_keys(pairs)
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.where(keys[place] == wanted, place, -1)
-
-
-class Places(NamedTuple):
-    """The rank of each edge (e,) at its source and at its target."""
-
-    source: IntArray
-    target: IntArray
-
-
 def build_candidates(source_neighbors: Neighbors, target_neighbors: Neighbors) -> CandidateGraph:
-    """Every pair found from either side, once."""
-    return CandidateGraph(*unite(source_neighbors, target_neighbors))
+    """Every pair found from either side, once, with its cosine."""
+    sources, targets, cosines = unite(source_neighbors, target_neighbors)
+    return CandidateGraph(sources, targets, {"cosine": cosines})
 
 
 def csls(graph: CandidateGraph, source_neighbors: Neighbors, target_neighbors: Neighbors, k: int = 10) -> FloatArray:
     """CSLS of each edge: 2 cos(s, t) - r(s) - r(t), r the mean cosine to the k nearest of the other side."""
     if k < 1:
         raise ArtifactError(f"CSLS needs a neighbourhood of at least 1, not {k}")
-    scores = 2 * graph.cosines
+    scores = 2 * graph.column("cosine")
     for found, ends in ((source_neighbors, graph.sources), (target_neighbors, graph.targets)):
         # By entity: those that were no query have no mean, and nothing is taken off for them.
         means = np.zeros(1 + max(ends.max(initial=-1), found.queries.max(initial=-1)), dtype=np.float32)
@@ -100,14 +60,14 @@ def mean_nearest(found: Neighbors, k: int) -> FloatArray:
     return means
 
 
-def places(graph: CandidateGraph, scores: FloatArray) -> Places:
-    """The ranks of the edges at both ends: `ranks` twice, for the price of one sort."""
+def edge_ranks(graph: CandidateGraph, scores: FloatArray) -> EdgeRanks:
+    """The ranks of the edges at both ends: `rank_at` twice, for the price of one sort."""
     order = _by_score(scores)
-    return Places(_count_off(graph.sources, order), _count_off(graph.targets, order))
+    return EdgeRanks(_count_off(graph.sources, order), _count_off(graph.targets, order))
 
 
-def ranks(ends: IntArray, scores: FloatArray) -> IntArray:
-    """The place of each edge among those that share its end (e,), 1 = highest score, equal ones by position."""
+def rank_at(ends: IntArray, scores: FloatArray) -> IntArray:
+    """The rank of each edge among those that share its end (e,), 1 = highest score, equal ones by index."""
     return _count_off(ends, _by_score(scores))
 
 
@@ -132,9 +92,9 @@ def preferred(graph: CandidateGraph, scores: FloatArray, alone: float) -> tuple[
 
 
 def _by_score(scores: FloatArray) -> IntArray:
-    """The edges from the highest score to the lowest, equal ones by position.
+    """The edges from the highest score to the lowest, equal ones by index.
 
-    Score and position make one number: numbers are sorted several times faster than places of numbers.
+    Score and index make one number: numbers are sorted several times faster than indices of numbers.
     """
     keys = np.empty(len(scores), dtype=np.int64)
     for start in range(0, len(scores), _PIECE):
@@ -178,8 +138,8 @@ def _gaps(
 
 @compiled
 def _number(ends: IntArray, order: IntArray, counts: IntArray, numbers: IntArray) -> None:
-    for place in range(len(order)):
-        edge = order[place]
+    for index in range(len(order)):
+        edge = order[index]
         counts[ends[edge]] += 1
         numbers[edge] = counts[ends[edge]]
 

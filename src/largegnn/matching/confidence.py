@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
+from largegnn.artifacts import ReliabilityRow
 from largegnn.errors import ArtifactError
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "best_f1",
     "calibrate",
     "cross_checked",
+    "everything",
     "highest_recall",
     "reliability",
     "uncalibrated",
@@ -123,6 +125,15 @@ def calibrate(
     )
 
 
+def everything(confidence: npt.NDArray[Any], calibration: Calibration) -> Threshold:
+    """The cut that accepts every pair (p,); nothing is expected of pairs that are not calibrated."""
+    kept = np.sort(confidence)
+    lowest = float(kept[0]) if len(kept) else 1.0
+    if not calibration.is_calibrated:
+        return Threshold(lowest, len(kept), None, None, None)
+    return _threshold(float(kept.sum()), len(kept), lowest, calibration.num_links)
+
+
 def best_f1(confidence: npt.NDArray[Any], num_links: float) -> Threshold:
     """The cut with the highest expected F1 over pairs (p,)."""
     expected, counts, lowest = _possible_cuts(confidence)
@@ -142,7 +153,9 @@ def highest_recall(confidence: npt.NDArray[Any], num_links: float, precision: fl
     return _threshold(expected[most], counts[most], lowest[most], num_links)
 
 
-def reliability(confidence: npt.NDArray[Any], right: npt.NDArray[Any], num_bins: int = 10) -> list[dict[str, Any]]:
+def reliability(
+    confidence: npt.NDArray[Any], right: npt.NDArray[Any], num_bins: int = 10
+) -> tuple[ReliabilityRow, ...]:
     """Tenths of the confidence: pairs in it, mean confidence, and the share `right` (p,) adds up to."""
     place = np.minimum((np.asarray(confidence) * num_bins).astype(np.int64), num_bins - 1)
     rows = []
@@ -150,15 +163,15 @@ def reliability(confidence: npt.NDArray[Any], right: npt.NDArray[Any], num_bins:
         inside = place == index
         count = int(inside.sum())
         rows.append(
-            {
-                "from": index / num_bins,
-                "to": (index + 1) / num_bins,
-                "pairs": count,
-                "confidence": float(np.mean(confidence[inside])) if count else None,
-                "right": min(float(np.mean(right[inside])), 1.0) if count else None,
-            }
+            ReliabilityRow(
+                low=index / num_bins,
+                high=(index + 1) / num_bins,
+                pairs=count,
+                confidence=float(np.mean(confidence[inside])) if count else None,
+                right=min(float(np.mean(right[inside])), 1.0) if count else None,
+            )
         )
-    return rows
+    return tuple(rows)
 
 
 def cross_checked(
@@ -168,7 +181,7 @@ def cross_checked(
     best: Mask,
     num_valid: tuple[int, int],
     num_free: tuple[int, int],
-) -> list[dict[str, Any]] | None:
+) -> tuple[ReliabilityRow, ...] | None:
     """A reliability table in which each half of the valid links is judged by what the other half taught.
 
     `right` and `touched` (p, 2) say for either half which pairs are its links, and which have an end in one of them.

@@ -31,9 +31,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from largegnn.artifacts import IntArray
+from largegnn.artifacts import FloatArray, IntArray, Neighbors, SearchRecord
+from largegnn.machine.progress import progress
 from largegnn.matching.torch_search import FLOAT64, Scoring, run_passes, torch_search
-from largegnn.matching.unit_rows import Found, Scores, UnitRows, best_of
+from largegnn.matching.unit_rows import UnitRows, best_of, neighbors_of_rows
 
 __all__ = ["RecallAim", "flat_search", "hnsw_search", "ivf_search"]
 
@@ -46,13 +47,13 @@ _ROUNDS = 10
 _HNSW_LINKS, _HNSW_EFFORT, _HNSW_MOST = 32, 200, 4096
 
 
-def flat_search(queries: UnitRows, corpus: UnitRows, k: int, *, max_bytes: int = 4_000_000_000) -> Found:
+def flat_search(queries: UnitRows, corpus: UnitRows, k: int, *, max_bytes: int = 4_000_000_000) -> Neighbors:
     """The exact k nearest by exhaustive search, proven as in `torch_search`."""
     faiss = _faiss()
 
     def best(chunk: Tensor, tile: Tensor, size: int, m: int, _: Tensor | None) -> tuple[Tensor, Tensor]:
-        scores, places = faiss.knn(chunk.numpy(), tile[:size].numpy(), m, metric=faiss.METRIC_INNER_PRODUCT)
-        return torch.from_numpy(scores), torch.from_numpy(places)
+        scores, indices = faiss.knn(chunk.numpy(), tile[:size].numpy(), m, metric=faiss.METRIC_INNER_PRODUCT)
+        return torch.from_numpy(scores), torch.from_numpy(indices)
 
     flat = Scoring(best, None, _SPARE, tile_bytes=4, score_bytes=1, sum_unit=2.0**-23, output_unit=0.0)
     return run_passes(queries, corpus, k, (flat, FLOAT64), max_bytes=max_bytes)
@@ -71,7 +72,7 @@ class RecallAim:
     max_bytes: int = 4_000_000_000
 
 
-def ivf_search(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, *, seed: int = 0) -> Found:
+def ivf_search(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, *, seed: int = 0) -> Neighbors:
     """The k nearest by inverted lists, as many of them read as the recall asks for; exact where that is too many."""
     if not len(queries) or not len(corpus):
         return _nothing(len(queries), k)
@@ -84,12 +85,14 @@ def ivf_search(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, *, s
         coarse, corpus.dim, len(centroids), faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT, False
     )
     index.train(centroids.numpy())  # there is nothing left to learn, but Faiss wants to be told
-    for piece in _pieces(corpus):
-        lists = (torch.from_numpy(piece) @ centroids.T).argmax(dim=1).numpy()
-        index.add_core(len(piece), faiss.swig_ptr(piece), None, faiss.swig_ptr(lists))
+    with progress("index", len(corpus), "rows") as work:
+        for piece in _pieces(corpus):
+            lists = (torch.from_numpy(piece) @ centroids.T).argmax(dim=1).numpy()
+            index.add_core(len(piece), faiss.swig_ptr(piece), None, faiss.swig_ptr(lists))
+            work.advance(len(piece))
 
-    def search(rows: UnitRows, probes: int) -> tuple[IntArray, Scores]:
-        def propose(piece: Scores, width: int) -> IntArray:
+    def search(rows: UnitRows, probes: int) -> tuple[IntArray, FloatArray]:
+        def propose(piece: FloatArray, width: int) -> IntArray:
             scores, lists = (torch.from_numpy(piece) @ centroids.T).topk(probes, dim=1)
             index.nprobe = probes
             ids: IntArray = index.search_preassigned(piece, width, lists.numpy(), scores.numpy())[1]
@@ -100,11 +103,12 @@ def ivf_search(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, *, s
     probes, reached = _tune(truth, search, 1, math.ceil(aim.most_read * len(centroids)), "IVF lists read")
     if reached < aim.recall and aim.most_read < 1:
         _log.info("too many lists to read: searching exactly, which takes little longer")
-        return replace(torch_search(queries, corpus, k, max_bytes=aim.max_bytes), handed_to="torch")
+        found = torch_search(queries, corpus, k, max_bytes=aim.max_bytes)
+        return replace(found, record=replace(found.record, method="torch"))
     return _found(*search(queries, probes), truth, reached)
 
 
-def hnsw_search(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, *, seed: int = 0) -> Found:
+def hnsw_search(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, *, seed: int = 0) -> Neighbors:
     """The k nearest over a graph of neighbours, walked as widely as the recall asks for."""
     if not len(queries) or not len(corpus):
         return _nothing(len(queries), k)
@@ -116,12 +120,14 @@ def hnsw_search(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, *, 
     num_threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     try:
-        for piece in _pieces(corpus):
-            index.add(piece)
+        with progress("index", len(corpus), "rows") as work:
+            for piece in _pieces(corpus):
+                index.add(piece)
+                work.advance(len(piece))
     finally:
         faiss.omp_set_num_threads(num_threads)
 
-    def search(rows: UnitRows, width: int) -> tuple[IntArray, Scores]:
+    def search(rows: UnitRows, width: int) -> tuple[IntArray, FloatArray]:
         index.hnsw.efSearch = width
         return _search(lambda piece, num_wanted: index.search(piece, num_wanted)[1], rows, corpus, k)
 
@@ -135,11 +141,11 @@ class _Truth:
     """Sampled queries, and the exact score (s, 1) of the last neighbour each of them should find."""
 
     sample: UnitRows
-    last_scores: Scores
+    last_scores: FloatArray
     num_wanted: int
     asked: float
 
-    def recall(self, scores: Scores) -> float:
+    def recall(self, scores: FloatArray) -> float:
         """The share of the neighbours that were found, by the scores (s, k) of what was found."""
         # As good as the last one is good enough: which of equals was found is luck.
         return float(np.mean(scores[:, : self.num_wanted] >= self.last_scores))
@@ -154,7 +160,11 @@ def _sample_truth(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, s
 
 
 def _tune(
-    truth: _Truth, search: Callable[[UnitRows, int], tuple[IntArray, Scores]], least: int, most: int, effort_name: str
+    truth: _Truth,
+    search: Callable[[UnitRows, int], tuple[IntArray, FloatArray]],
+    least: int,
+    most: int,
+    effort_name: str,
 ) -> tuple[int, float]:
     """The effort from `least` to `most` that reaches the recall on the sample, and the recall it reaches."""
 
@@ -168,11 +178,12 @@ def _tune(
     return effort, reached
 
 
-def _found(places: IntArray, scores: Scores, truth: _Truth, reached: float) -> Found:
+def _found(indices: IntArray, scores: FloatArray, truth: _Truth, reached: float) -> Neighbors:
     """What was found, and a warning where it is less than was asked for."""
     if reached < truth.asked:
         _log.warning("the recall is %.4f at best, less than the %.4f asked for", reached, truth.asked)
-    return Found(places, scores, recall=reached, recall_sample=len(truth.sample))
+    record = SearchRecord("approximate", recall=reached, recall_sample=len(truth.sample))
+    return neighbors_of_rows(indices, scores, record)
 
 
 def _least_effort(recall_of: Callable[[int], float], aim: float, least: int, most: int) -> tuple[int, float]:
@@ -199,37 +210,43 @@ def _centroids(corpus: UnitRows, seed: int) -> Tensor:
     rng = np.random.default_rng(seed)
     sample = corpus.subset(np.sort(rng.permutation(len(corpus))[: _TRAINING * num_lists]))
     centroids = sample.take(np.sort(rng.permutation(len(sample))[:num_lists]))
-    for _ in range(_ROUNDS):
-        sums, counts = torch.zeros_like(centroids), torch.zeros(num_lists, dtype=torch.int64)
-        for piece in map(torch.from_numpy, _pieces(sample)):
-            nearest = (piece @ centroids.T).argmax(dim=1)
-            sums.index_add_(0, nearest, piece)
-            counts += torch.bincount(nearest, minlength=num_lists)
-        empty = np.flatnonzero(counts.numpy() == 0)
-        sums[torch.from_numpy(empty)] = sample.take(rng.integers(0, len(sample), len(empty)))
-        centroids = torch.nn.functional.normalize(sums, dim=1)
+    with progress("k-means", _ROUNDS * len(sample), "rows") as work:
+        for _ in range(_ROUNDS):
+            sums, counts = torch.zeros_like(centroids), torch.zeros(num_lists, dtype=torch.int64)
+            for piece in map(torch.from_numpy, _pieces(sample)):
+                nearest = (piece @ centroids.T).argmax(dim=1)
+                sums.index_add_(0, nearest, piece)
+                counts += torch.bincount(nearest, minlength=num_lists)
+                work.advance(len(piece))
+            empty = np.flatnonzero(counts.numpy() == 0)
+            sums[torch.from_numpy(empty)] = sample.take(rng.integers(0, len(sample), len(empty)))
+            centroids = torch.nn.functional.normalize(sums, dim=1)
     return centroids
 
 
-def _pieces(rows: UnitRows) -> Iterator[Scores]:
+def _pieces(rows: UnitRows) -> Iterator[FloatArray]:
     """Unit rows, some thousands at a time."""
     for start in range(0, len(rows), _PIECE_ROWS):
         yield rows.piece(start, start + _PIECE_ROWS).numpy()
 
 
 def _search(
-    propose: Callable[[Scores, int], IntArray], queries: UnitRows, corpus: UnitRows, k: int
-) -> tuple[IntArray, Scores]:
-    """Ask for a few more than k places of every query, and keep the k best by exact score."""
+    propose: Callable[[FloatArray, int], IntArray], queries: UnitRows, corpus: UnitRows, k: int
+) -> tuple[IntArray, FloatArray]:
+    """Ask for a few more than k indices of every query, and keep the k best by exact score."""
     width = min(k + _SPARE, len(corpus))
-    proposed = np.concatenate([propose(piece, width) for piece in _pieces(queries)])
-    return best_of(queries, corpus, proposed, k)
+    proposed = []
+    with progress("search", len(queries), "rows") as work:
+        for piece in _pieces(queries):
+            proposed.append(propose(piece, width))
+            work.advance(len(piece))
+    return best_of(queries, corpus, np.concatenate(proposed), k)
 
 
-def _nothing(num_queries: int, k: int) -> Found:
+def _nothing(num_queries: int, k: int) -> Neighbors:
     """What is found where there is nothing to search."""
     scores = np.full((num_queries, k), -np.inf, dtype=np.float32)
-    return Found(np.full((num_queries, k), -1, dtype=np.int64), scores, recall=1.0)
+    return neighbors_of_rows(np.full((num_queries, k), -1), scores, SearchRecord("approximate", recall=1.0))
 
 
 def _faiss() -> Any:

@@ -1,7 +1,8 @@
-"""The searchers by name, and the one door to them: `search` and `search_both`.
+"""Nearest neighbours by any searcher: the one door, `search` and `search_both`, and our own searchers.
 
 In: vectors of queries (q, d) and of a corpus (c, d), of any length, in memory or memory-mapped, with masks of what is
-covered. Out: for each query the positions and cosines of its k nearest, by (-score, position), and how they were found.
+covered and the ids of the rows. Out: `Neighbors`, for each query the ids and cosines of its k nearest, by (-score, row),
+and how they were found.
 
 The door holds every check, so that a searcher sees only rows with a direction: uncovered rows and vectors of zeros
 find nothing and are never found. "auto" searches exactly on a GPU, and on the processor up to the size where that
@@ -12,26 +13,36 @@ IVF, which does not pay where each corpus is searched once; it is there for whoe
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from largegnn.artifacts import IntArray
+from largegnn.artifacts import IntArray, Mask, Neighbors
 from largegnn.errors import ArtifactError, InputError
 from largegnn.matching.faiss_search import RecallAim, flat_search, hnsw_search, ivf_search
 from largegnn.matching.torch_search import torch_search
-from largegnn.matching.unit_rows import Found, Scores, UnitRows, check_rows
+from largegnn.matching.unit_rows import UnitRows, check_rows
+from largegnn.seams.tables import SEARCHERS
 
-__all__ = ["SEARCHERS", "SearchOptions", "SearchResult", "Searcher", "is_exact", "search", "search_both"]
+__all__ = [
+    "SearchOptions",
+    "Searcher",
+    "faiss_flat",
+    "faiss_hnsw",
+    "faiss_ivf",
+    "is_exact",
+    "search",
+    "search_both",
+    "torch_exact",
+]
 
 _log = logging.getLogger(__name__)
 
 # Multiply-adds of an exact search that a processor gets done while one waits: a minute on two cores.
 _EXACT_ON_CPU = 5e12
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -68,29 +79,11 @@ class SearchOptions:
         return int(self.max_memory_gb * 1e9)
 
 
-@dataclass(frozen=True, eq=False)
-class SearchResult:
-    """The nearest of each query: positions (q, k) int64 in the corpus, -1 where there are fewer; scores (q, k) float32.
-
-    Scores are cosines, -inf where there is no neighbour. `method` is the searcher used, `recall` what it reached on a
-    sample of `recall_sample` queries (None: the search is exact); `num_float32` and `num_float64` count the queries
-    that had to be searched again in that precision for the result to be certain.
-    """
-
-    positions: IntArray
-    scores: Scores
-    method: str
-    recall: float | None
-    recall_sample: int
-    num_float32: int
-    num_float64: int
-
-
 class Searcher(Protocol):
-    """Finds the k nearest of the corpus for every query, best first, equal ones by place."""
+    """Finds the k nearest of the corpus for every query, best first, equal ones by index."""
 
-    def __call__(self, queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions, /) -> Found:
-        """Places (q, k) among the rows of the corpus, -1 where there are fewer, exact scores, and facts."""
+    def __call__(self, queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions, /) -> Neighbors:
+        """Indices (q, k) among the rows of the corpus, -1 where there are fewer, exact scores, and a record."""
         ...
 
 
@@ -100,14 +93,20 @@ def search(
     k: int,
     method: str = "auto",
     *,
+    query_ids: IntArray | None = None,
+    corpus_ids: IntArray | None = None,
     query_covered: Mask | None = None,
     corpus_covered: Mask | None = None,
     options: SearchOptions | None = None,
-) -> SearchResult:
-    """The k nearest of the corpus (c, d) for each of the queries (q, d), by cosine; masks (q,) and (c,)."""
+) -> Neighbors:
+    """The k nearest of the corpus (c, d) for each of the queries (q, d), by cosine; ids and masks (q,) and (c,).
+
+    Without ids a row is called by its number. A query that is not covered is in the result, without neighbours.
+    """
     _check(queries, corpus, k, method)
     query_rows = check_rows(queries, query_covered, "queries")
-    return _search(query_rows, check_rows(corpus, corpus_covered, "corpus"), k, method, options or SearchOptions())
+    corpus_rows = check_rows(corpus, corpus_covered, "corpus")
+    return _search(query_rows, corpus_rows, k, method, options or SearchOptions(), query_ids, corpus_ids)
 
 
 def search_both(
@@ -116,49 +115,59 @@ def search_both(
     k: int,
     method: str = "auto",
     *,
+    source_ids: IntArray | None = None,
+    target_ids: IntArray | None = None,
     source_covered: Mask | None = None,
     target_covered: Mask | None = None,
     options: SearchOptions | None = None,
-) -> tuple[SearchResult, SearchResult]:
+) -> tuple[Neighbors, Neighbors]:
     """The k nearest targets (t, d) of each source (s, d), and the k nearest sources of each target."""
     _check(sources, targets, k, method)
     options = options or SearchOptions()
     source_rows = check_rows(sources, source_covered, "sources")
     target_rows = check_rows(targets, target_covered, "targets")
     return (
-        _search(source_rows, target_rows, k, method, options),
-        _search(target_rows, source_rows, k, method, options),
+        _search(source_rows, target_rows, k, method, options, source_ids, target_ids),
+        _search(target_rows, source_rows, k, method, options, target_ids, source_ids),
     )
 
 
 def _check(queries: npt.NDArray[Any], corpus: npt.NDArray[Any], k: int, method: str) -> None:
     """Refuse what no searcher could do, before any work is done."""
-    if method != "auto" and method not in SEARCHERS:
-        raise InputError(f"no searcher is called {method}", expected=", ".join(["auto", *SEARCHERS]), found=method)
+    if method != "auto":
+        SEARCHERS[method]
     if k < 1:
         raise InputError("a search needs neighbours to look for", expected="k of at least 1", found=str(k))
     if queries.ndim != 2 or corpus.ndim != 2 or queries.shape[1] != corpus.shape[1]:
         raise ArtifactError(f"a search needs (q, d) and (c, d) arrays, not {queries.shape} and {corpus.shape}")
 
 
-def _search(queries: UnitRows, corpus: UnitRows, k: int, method: str, options: SearchOptions) -> SearchResult:
-    """Search among checked rows, and put what was found where the queries stand in their array."""
+def _search(
+    queries: UnitRows,
+    corpus: UnitRows,
+    k: int,
+    method: str,
+    options: SearchOptions,
+    query_ids: IntArray | None,
+    corpus_ids: IntArray | None,
+) -> Neighbors:
+    """Search among checked rows, and call what was found by its ids."""
     if method == "auto":
-        method = _choose(queries, corpus, options)
+        method = "torch" if is_exact(len(queries), len(corpus), corpus.dim, options.device) else "ivf"
         _log.info("searching %d x %d rows of %d by %s", len(queries), len(corpus), corpus.dim, method)
     found = SEARCHERS[method](queries, corpus, k, options)
-    positions, scores = corpus.positions(found.places), found.scores
+    rows = corpus.positions(found.ids)
+    ids = rows if corpus_ids is None else np.where(rows >= 0, corpus_ids[rows], -1)
+    scores = found.scores
     if queries.kept is not None:
-        positions = np.full((len(queries.vectors), k), -1, dtype=np.int64)
-        scores = np.full(positions.shape, -np.inf, dtype=np.float32)
-        positions[queries.kept], scores[queries.kept] = corpus.positions(found.places), found.scores
-    again = found.num_float32, found.num_float64
-    return SearchResult(positions, scores, found.handed_to or method, found.recall, found.recall_sample, *again)
-
-
-def _choose(queries: UnitRows, corpus: UnitRows, options: SearchOptions) -> str:
-    """The searcher that suits the device and the size."""
-    return "torch" if is_exact(len(queries), len(corpus), corpus.dim, options.device) else "ivf"
+        shape = (len(queries.vectors), k)
+        all_ids, all_scores = np.full(shape, -1, dtype=np.int32), np.full(shape, -np.inf, dtype=np.float32)
+        all_ids[queries.kept], all_scores[queries.kept] = ids, scores
+        ids, scores = all_ids, all_scores
+    # A searcher that handed over to another says so; else the name it was called by is its own.
+    record = found.record if found.record.method in SEARCHERS else replace(found.record, method=method)
+    names = np.arange(len(queries.vectors)) if query_ids is None else query_ids
+    return Neighbors(names, ids, scores, record)
 
 
 def is_exact(num_queries: int, num_rows: int, dim: int, device: torch.device | str) -> bool:
@@ -166,28 +175,25 @@ def is_exact(num_queries: int, num_rows: int, dim: int, device: torch.device | s
     return torch.device(device).type == "cuda" or num_queries * num_rows * dim <= _EXACT_ON_CPU
 
 
-def _torch(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions) -> Found:
+def torch_exact(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions) -> Neighbors:
     """Exact, on the device."""
     return torch_search(queries, corpus, k, device=options.device, half=options.half, max_bytes=options.max_bytes)
 
 
-def _flat(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions) -> Found:
+def faiss_flat(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions) -> Neighbors:
     """Exact, by Faiss."""
     return flat_search(queries, corpus, k, max_bytes=options.max_bytes)
 
 
-def _ivf(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions) -> Found:
+def faiss_ivf(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions) -> Neighbors:
     """Approximate, by inverted lists."""
     return ivf_search(queries, corpus, k, _aim(options), seed=options.seed)
 
 
-def _hnsw(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions) -> Found:
+def faiss_hnsw(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions) -> Neighbors:
     """Approximate, over a graph of neighbours."""
     return hnsw_search(queries, corpus, k, _aim(options), seed=options.seed)
 
 
 def _aim(options: SearchOptions) -> RecallAim:
     return RecallAim(options.recall, options.recall_sample, options.most_read, options.max_bytes)
-
-
-SEARCHERS: dict[str, Searcher] = {"torch": _torch, "flat": _flat, "ivf": _ivf, "hnsw": _hnsw}

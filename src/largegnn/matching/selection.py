@@ -1,7 +1,7 @@
-"""Which candidate pairs are put out, by what they score: the table of selections.
+"""Which candidate pairs may be accepted, by what they score: our selections.
 
-In: a `CandidateGraph` and a score for each edge, and the places of the edges at their ends where they are known
-already. Out: the positions of the chosen edges, ascending.
+In: a `CandidateGraph` and a score for each edge, and the ranks of the edges at their ends where they are known
+already. Out: the indices of the selected edges, ascending.
 `mutual_knn` is the paper's (each among the other's k best), `mutual_top1` its strictest form, `one_to_one` an
 assignment that uses each entity at most once and has the greatest sum of scores among those with most pairs.
 """
@@ -14,39 +14,39 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from largegnn.artifacts import IntArray
-from largegnn.matching.candidates import CandidateGraph, FloatArray, Places, places, preferred
+from largegnn.artifacts import CandidateGraph, EdgeRanks, FloatArray, IntArray
+from largegnn.matching.candidates import edge_ranks, preferred
 
-__all__ = ["SELECTIONS", "Selection", "mutual_knn", "mutual_top1", "one_to_one"]
+__all__ = ["Selection", "mutual_knn", "mutual_top1", "one_to_one"]
 
 
 class Selection(Protocol):
-    """Chooses edges; `place` are their `places` by these scores, which are found out where they are not given."""
+    """Selects edges; `ranks` are theirs by these scores, and are found out where they are not given."""
 
-    def __call__(self, graph: CandidateGraph, scores: FloatArray, k: int, place: Places | None = None) -> IntArray:
-        """The chosen edges, ascending."""
+    def __call__(self, graph: CandidateGraph, scores: FloatArray, k: int, ranks: EdgeRanks | None = None) -> IntArray:
+        """The selected edges, ascending."""
         ...
 
 
-def mutual_knn(graph: CandidateGraph, scores: FloatArray, k: int = 5, place: Places | None = None) -> IntArray:
+def mutual_knn(graph: CandidateGraph, scores: FloatArray, k: int = 5, ranks: EdgeRanks | None = None) -> IntArray:
     """Edges that are among the k best of both ends."""
-    place = places(graph, scores) if place is None else place
-    return np.flatnonzero((place.source <= k) & (place.target <= k))
+    ranks = edge_ranks(graph, scores) if ranks is None else ranks
+    return np.flatnonzero((ranks.source <= k) & (ranks.target <= k))
 
 
-def mutual_top1(graph: CandidateGraph, scores: FloatArray, k: int = 1, place: Places | None = None) -> IntArray:
+def mutual_top1(graph: CandidateGraph, scores: FloatArray, k: int = 1, ranks: EdgeRanks | None = None) -> IntArray:
     """Edges that are the best of both ends, whatever k."""
-    return preferred(graph, scores, alone=0.0)[0] if place is None else mutual_knn(graph, scores, 1, place)
+    return preferred(graph, scores, alone=0.0)[0] if ranks is None else mutual_knn(graph, scores, 1, ranks)
 
 
-def one_to_one(graph: CandidateGraph, scores: FloatArray, k: int = 5, place: Places | None = None) -> IntArray:
+def one_to_one(graph: CandidateGraph, scores: FloatArray, k: int = 5, ranks: EdgeRanks | None = None) -> IntArray:
     """An assignment over the edges that are among the k best of either end.
 
-    Entities may stay alone: each source has a place of its own that costs more than any edge, so that a full matching
+    Entities may stay alone: each source has a column of its own that costs more than any edge, so that a full matching
     always exists and as many as possible are paired.
     """
-    place = places(graph, scores) if place is None else place
-    near = np.flatnonzero((place.source <= k) | (place.target <= k))
+    ranks = edge_ranks(graph, scores) if ranks is None else ranks
+    near = np.flatnonzero((ranks.source <= k) | (ranks.target <= k))
     if not len(near):
         return near
     sources, rows = np.unique(graph.sources[near], return_inverse=True)
@@ -68,6 +68,3 @@ def one_to_one(graph: CandidateGraph, scores: FloatArray, k: int = 5, place: Pla
     partner[matched_rows] = matched_columns
     chosen: IntArray = near[partner[rows] == columns]
     return chosen
-
-
-SELECTIONS: dict[str, Selection] = {"mutual_knn": mutual_knn, "mutual_top1": mutual_top1, "one_to_one": one_to_one}

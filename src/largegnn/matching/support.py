@@ -18,15 +18,12 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from largegnn.artifacts import AlignmentTask, IntArray
+from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArray
 from largegnn.machine.compiled import compiled
-from largegnn.matching.candidates import CandidateGraph, FloatArray, preferred
+from largegnn.matching.candidates import preferred
 from largegnn.matching.weighted_rows import WeightedRows, weigh_neighbors
 
-__all__ = ["SUPPORT_PER_SCORE", "SupportFinder"]
-
-# What support worth one cosine adds in each scoring: CSLS counts the cosine twice, transport works on cosines.
-SUPPORT_PER_SCORE = {"cosine": 1.0, "csls": 2.0, "transport": 1.0}
+__all__ = ["SupportFinder"]
 
 _MOST = 2.0  # support beyond this adds nothing: a hub's many neighbours prove no more than a few good ones
 _CERTAINTY = (12.0, -1.0)  # slope and offset from a pair's margin to the certainty it lends its neighbours
@@ -54,19 +51,6 @@ class SupportFinder:
             support = self._support(graph, self._matched(graph, supported))
             supported = scores + np.float32(self._weight) * support
         return supported, support
-
-    def neighbors(self, source: int, target: int, matched: IntArray) -> IntArray:
-        """The pairs of `matched` (m, 2) that are neighbours of the two ends, strongest first, (n, 2)."""
-        offset = self._shape[0]
-        near_source = _row(self._source, source)
-        near_target = _row(self._target, target - offset)
-        speaking = [
-            (near_source[int(a)] * near_target[int(b) - offset], int(a), int(b))
-            for a, b in matched
-            if int(a) in near_source and int(b) - offset in near_target
-        ]
-        ordered = sorted(speaking, key=lambda found: (-found[0], found[1:]))
-        return np.array([pair[1:] for pair in ordered], dtype=np.int32).reshape(-1, 2)
 
     def _matched(self, graph: CandidateGraph, scores: FloatArray) -> WeightedRows:
         """The counterparts of each source, by the seeds and by the edges both ends prefer, each as certain as it is."""
@@ -122,9 +106,9 @@ def _count_support(
             else:
                 support[edge] = _walk_row(marks, sieve, ids, weights, begin, end, most)
             edge += 1
-        for place in range(num_marked):
-            marks[marked[place]] = 0
-            sieve[marked[place] & _SIEVE - 1] = False
+        for index in range(num_marked):
+            marks[marked[index]] = 0
+            sieve[marked[index] & _SIEVE - 1] = False
 
 
 @compiled
@@ -133,15 +117,15 @@ def _mark(
 ) -> int:
     """Mark the counterparts of a source's neighbours and list them; how many they are."""
     count = 0
-    for place in range(near.ptr[source], near.ptr[source + 1]):
-        neighbor = near.ids[place]
+    for index in range(near.ptr[source], near.ptr[source + 1]):
+        neighbor = near.ids[index]
         for link in range(matched.ptr[neighbor], matched.ptr[neighbor + 1]):
             counterpart = matched.ids[link]
             if marks[counterpart] == 0:
                 marked[count] = counterpart
                 sieve[counterpart & _SIEVE - 1] = True
                 count += 1
-            marks[counterpart] += near.weights[place] * matched.weights[link]
+            marks[counterpart] += near.weights[index] * matched.weights[link]
     return count
 
 
@@ -151,9 +135,9 @@ def _walk_row(
 ) -> float:
     """The weights of a row times the marks of its ids, in sum, which ends at `most`."""
     total = 0.0
-    for place in range(begin, end):
-        if sieve[ids[place] & _SIEVE - 1]:
-            total += marks[ids[place]] * weights[place]
+    for index in range(begin, end):
+        if sieve[ids[index] & _SIEVE - 1]:
+            total += marks[ids[index]] * weights[index]
             if total >= most:
                 return most
     return total
@@ -193,8 +177,3 @@ def _halvings(length: int) -> int:
     while length >> count > 0:
         count += 1
     return count
-
-
-def _row(rows: WeightedRows, index: int) -> dict[int, float]:
-    here = slice(rows.ptr[index], rows.ptr[index + 1])
-    return dict(zip(rows.ids[here].tolist(), rows.weights[here].tolist(), strict=True))

@@ -1,6 +1,6 @@
 """Exact search for the nearest of a corpus, as matrix products in chunks, on a processor or a GPU.
 
-In: `UnitRows` of queries and corpus, k. Out: the k nearest of each query by cosine, ties by place, proven.
+In: `UnitRows` of queries and corpus, k. Out: the k nearest of each query by cosine, ties by index, proven.
 
 The idea: scores are computed fast and a little wrong; the k + spare best by these are scored again exactly; and a
 query is done when its k-th exact score lies above anything the other candidates could have, which is their fast score
@@ -26,8 +26,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from largegnn.artifacts import Neighbors, SearchRecord
 from largegnn.machine.precision import full_precision
-from largegnn.matching.unit_rows import NO_KEY, Found, UnitRows, exact_scores, pack, scores_of, unpack
+from largegnn.machine.progress import progress
+from largegnn.matching.unit_rows import NO_KEY, UnitRows, exact_scores, neighbors_of_rows, pack, scores_of, unpack
 
 __all__ = ["FLOAT32", "FLOAT64", "HALF", "Scoring", "run_passes", "torch_search"]
 
@@ -42,7 +44,7 @@ _CHUNK_BYTES = {"cpu": 1 << 28, "cuda": 1 << 31}  # larger chunks gain nothing m
 class Scoring:
     """One way to score a chunk of queries against a tile: what it costs and how wrong it may be.
 
-    `best(queries, tile, size, m, room)` gives fast scores (q, m), best first, and places (q, m) of the best among the
+    `best(queries, tile, size, m, room)` gives fast scores (q, m), best first, and indices (q, m) of the best among the
     first `size` rows of a tile (c, d); rows beyond are padding, `room` (q or more, c) is for scores of `score_type`.
     `shorten` turns unit rows into what `best` reads (None: as they are). `tile_bytes` and `score_bytes` are for one
     number of a tile and one score with all that is made of it. `sum_unit` and `output_unit` are the relative errors of
@@ -82,7 +84,7 @@ def torch_search(
     device: torch.device | str = "cpu",
     half: bool | None = None,
     max_bytes: int = 4_000_000_000,
-) -> Found:
+) -> Neighbors:
     """The k nearest of the corpus for every query; `half` starts in half precision (None: where that is a GPU)."""
     if half is None:
         half = torch.device(device).type == "cuda"
@@ -98,7 +100,7 @@ def run_passes(
     *,
     device: torch.device | str = "cpu",
     max_bytes: int = 4_000_000_000,
-) -> Found:
+) -> Neighbors:
     """Search by the first scoring, then what it could not prove by the next, and so on; the last proves everything."""
     keys = torch.full((len(queries), k), NO_KEY, dtype=torch.int64)
     counts = dict.fromkeys((FLOAT32, FLOAT64), 0)
@@ -113,8 +115,9 @@ def run_passes(
             found, proven = _search_pass(subset, corpus, k, scoring, device, max_bytes)
             keys[left] = found.cpu()
             left = left[~proven.cpu()]
-    places, scores = unpack(keys)
-    return Found(places, scores, num_float32=counts[FLOAT32], num_float64=counts[FLOAT64])
+    indices, scores = unpack(keys)
+    record = SearchRecord("exact", num_float32=counts[FLOAT32], num_float64=counts[FLOAT64])
+    return neighbors_of_rows(indices, scores, record)
 
 
 def _search_pass(
@@ -126,34 +129,37 @@ def _search_pass(
     tile_rows = int(max_bytes * _TILE_SHARE) // (scoring.tile_bytes * corpus.dim)
     tile_rows = max(tile_rows // _TILE_ALIGNMENT, 1) * _TILE_ALIGNMENT
     chunk_bytes = min(int(max_bytes * _CHUNK_SHARE), _CHUNK_BYTES.get(torch.device(device).type, 1 << 28))
-    for first in range(0, len(corpus), tile_rows):
-        tile = _load_tile(corpus, first, min(tile_rows, len(corpus) - first), scoring, device)
-        m = min(k + scoring.spare, tile.size)
-        step = max(1, chunk_bytes // max(scoring.score_bytes * len(tile.exact), 16 * m * corpus.dim))
-        step = min(step, len(queries), _LOAD_ROWS)
-        # Made once: fresh memory for every chunk costs a processor a quarter of the time.
-        room = tile.exact.new_empty(step, len(tile.exact), dtype=scoring.score_type) if scoring.score_type else None
-        # Queries come in larger pieces than they are searched in: a GPU that waits for each chunk idles in between.
-        for piece_start in range(0, len(queries), _LOAD_ROWS):
-            piece = queries.piece(piece_start, piece_start + _LOAD_ROWS, device)
-            for start in range(0, len(piece), step):
-                rows = piece[start : start + step]
-                here = slice(piece_start + start, piece_start + start + len(rows))
-                found, highest = _search_tile(rows, tile, m, scoring, room)
-                keys[here] = torch.cat([keys[here], found], dim=1).topk(k, dim=1).values
-                ceiling[here] = torch.maximum(ceiling[here], highest)
-        del tile, room
-    # Above, not equal: a candidate left out could have the same score and the smaller place.
+    num_tiles = -(-len(corpus) // tile_rows)
+    with progress("search", num_tiles * len(queries), "rows") as work:
+        for first in range(0, len(corpus), tile_rows):
+            tile = _load_tile(corpus, first, min(tile_rows, len(corpus) - first), scoring, device)
+            m = min(k + scoring.spare, tile.size)
+            step = max(1, chunk_bytes // max(scoring.score_bytes * len(tile.exact), 16 * m * corpus.dim))
+            step = min(step, len(queries), _LOAD_ROWS)
+            # Made once: fresh memory for every chunk costs a processor a quarter of the time.
+            room = tile.exact.new_empty(step, len(tile.exact), dtype=scoring.score_type) if scoring.score_type else None
+            # Queries come in larger pieces than they are searched in: a GPU that waits for each chunk idles in between.
+            for piece_start in range(0, len(queries), _LOAD_ROWS):
+                piece = queries.piece(piece_start, piece_start + _LOAD_ROWS, device)
+                for start in range(0, len(piece), step):
+                    rows = piece[start : start + step]
+                    here = slice(piece_start + start, piece_start + start + len(rows))
+                    found, highest = _search_tile(rows, tile, m, scoring, room)
+                    keys[here] = torch.cat([keys[here], found], dim=1).topk(k, dim=1).values
+                    ceiling[here] = torch.maximum(ceiling[here], highest)
+                    work.advance(len(rows))
+            del tile, room
+    # Above, not equal: a candidate left out could have the same score and the smaller index.
     return keys, scores_of(keys[:, min(k, len(corpus)) - 1]) > ceiling
 
 
 def _search_tile(rows: Tensor, tile: _Tile, m: int, scoring: Scoring, room: Tensor | None) -> tuple[Tensor, Tensor]:
     """Keys (q, m) of the best of a tile for unit rows (q, d), and what no other can exceed, (q,)."""
     short_rows = rows if scoring.shorten is None else scoring.shorten(rows)
-    fast, places = scoring.best(short_rows, tile.short, tile.size, m, room)
+    fast, indices = scoring.best(short_rows, tile.short, tile.size, m, room)
     if scoring.proves:
-        return pack(fast, places + tile.first), fast.new_full((len(rows),), -torch.inf)
-    found = pack(exact_scores(rows, tile.exact[places]), places + tile.first)
+        return pack(fast, indices + tile.first), fast.new_full((len(rows),), -torch.inf)
+    found = pack(exact_scores(rows, tile.exact[indices]), indices + tile.first)
     last = fast[:, -1].float()
     if m == tile.size:
         return found, torch.full_like(last, -torch.inf)
@@ -162,7 +168,7 @@ def _search_tile(rows: Tensor, tile: _Tile, m: int, scoring: Scoring, room: Tens
 
 @dataclass(frozen=True, eq=False)
 class _Tile:
-    """Rows of the corpus from place `first` on, on the device: `size` of them and padding.
+    """Rows of the corpus from index `first` on, on the device: `size` of them and padding.
 
     `exact` (c, d) are the unit rows, `short` (c, d) the same as scored, `slip` the largest distance between the two.
     """
@@ -213,7 +219,7 @@ def _best_by_product(queries: Tensor, tile: Tensor, size: int, m: int, room: Ten
 
 
 def _best_in_float64(queries: Tensor, tile: Tensor, size: int, m: int, room: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The m highest scores, summed in float64 and rounded to float32, equal ones by place: right without proof."""
+    """The m highest scores, summed in float64 and rounded to float32, equal ones by index: right without proof."""
     scores = (queries @ tile[:size].T).float()
     keys = pack(scores, torch.arange(size, device=tile.device)).topk(m, dim=1).values
     return scores_of(keys), 0xFFFFFFFF - (keys & 0xFFFFFFFF)
@@ -223,14 +229,14 @@ def _best_of_rows(scores: Tensor, m: int) -> tuple[Tensor, Tensor]:
     """The m highest of each row (q, c), best first, and where they are; c a multiple of the block."""
     num_queries, num_blocks = len(scores), scores.shape[1] // _BLOCK
     if num_blocks <= m:
-        values, places = scores.topk(m, dim=1)
-        return values, places
+        values, indices = scores.topk(m, dim=1)
+        return values, indices
     grid = scores.view(num_queries, _BLOCK, num_blocks)
     # The m best lie in the m blocks of the highest maxima: any other block has m candidates above all of its own.
     blocks = grid.amax(dim=1).topk(m, dim=1, sorted=False).indices
     inside = grid.gather(2, blocks[:, None, :].expand(-1, _BLOCK, -1)).reshape(num_queries, _BLOCK * m)
-    values, places = inside.topk(m, dim=1)
-    return values, (places // m) * num_blocks + blocks.gather(1, places % m)
+    values, indices = inside.topk(m, dim=1)
+    return values, (indices // m) * num_blocks + blocks.gather(1, indices % m)
 
 
 def _to_half(rows: Tensor) -> Tensor:

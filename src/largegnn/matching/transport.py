@@ -33,10 +33,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from largegnn.artifacts import IntArray
+from largegnn.artifacts import FloatArray, IntArray
 from largegnn.errors import ArtifactError
 from largegnn.machine.precision import full_precision
-from largegnn.matching.unit_rows import Scores
 
 __all__ = ["transport_dense", "transport_sparse"]
 
@@ -161,7 +160,7 @@ def transport_sparse(
     shape: tuple[int, int],
     temperature: float = 0.02,
     iterations: int = 30,
-) -> Scores:
+) -> FloatArray:
     """The log-plan of each edge (e,) float32, from the edges' rows, columns and scores (e,), each edge given once.
 
     Nodes without an edge, or with edges of -inf only, are left out.
@@ -170,7 +169,7 @@ def transport_sparse(
     order, indices, row_ptr = _row_order(rows, cols, shape)
     if len(scores) != len(order) or scores.ndim != 1:
         raise ArtifactError(f"{len(order)} edges need as many scores, not {scores.shape}")
-    edges: Scores = scores[order].astype(np.float32)  # S, in the order of rows
+    edges: FloatArray = scores[order].astype(np.float32)  # S, in the order of rows
     if not bool((edges < np.inf).all()):
         raise ArtifactError("a score to transport is NaN or infinite")
     row_sizes = np.diff(row_ptr)
@@ -225,7 +224,7 @@ def _row_order(rows: IntArray, cols: IntArray, shape: tuple[int, int]) -> tuple[
 
 
 def _add_duals(
-    edges: Scores, row_duals: _Vector, column_duals: _Vector, row_sizes: IntArray, indices: IntArray
+    edges: FloatArray, row_duals: _Vector, column_duals: _Vector, row_sizes: IntArray, indices: IntArray
 ) -> None:
     """Move the duals into S (e,), in place."""
     edges += np.repeat(row_duals.astype(np.float32), row_sizes)

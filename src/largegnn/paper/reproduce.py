@@ -10,24 +10,26 @@ written, unless they are to be kept.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import os
 import platform
 import shutil
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from largegnn import api
+from largegnn.artifacts import Cost, PartitionQuality, to_plain
 from largegnn.datasets.catalogue import DATASETS
 from largegnn.errors import InputError, StorageError
+from largegnn.machine.devices import choose_device
 from largegnn.machine.locks import hold
 from largegnn.machine.metering import Meter
 from largegnn.paper.records import ResultRecord, add_record, read_results
 from largegnn.paper.systems import PaperSystem
-from largegnn.result import report_of
 from largegnn.runs.pipeline import run_pipeline
 from largegnn.settings import WORLD_PRESETS, Settings
 from largegnn.stages import derived_seed
@@ -46,13 +48,13 @@ class Planned:
     random_seed: int
 
 
-def plan_runs(systems: Iterable[PaperSystem], records: Iterable[ResultRecord], num_seeds: int) -> list[Planned]:
+def plan_runs(systems: Iterable[PaperSystem], records: Iterable[ResultRecord], num_repeats: int) -> list[Planned]:
     """The runs that have no record yet, in the order of the systems, random seeds 0, 1, ..."""
     finished = {(record.dataset, record.system, record.random_seed) for record in records}
     return [
         Planned(system, seed)
         for system in systems
-        for seed in range(num_seeds)
+        for seed in range(num_repeats)
         if (system.dataset, system.name, seed) not in finished
     ]
 
@@ -79,7 +81,7 @@ def reproduce(
     data: Path,
     results: Path,
     work: Path,
-    num_seeds: int,
+    num_repeats: int,
     device: str = "auto",
     *,
     keep_runs: bool = False,
@@ -87,7 +89,7 @@ def reproduce(
     """Make every run that is missing and has data; returns all records there are then."""
     absent = missing_data(systems, data)
     records = read_results(results)
-    planned = plan_runs([system for system in systems if system.dataset not in absent], records, num_seeds)
+    planned = plan_runs([system for system in systems if system.dataset not in absent], records, num_repeats)
     for run in planned:
         _refuse_other_settings(run.system, records)
     # First what no other process is at; then what others were at, when they are done or have given up.
@@ -96,7 +98,7 @@ def reproduce(
             system, seed = run.system, run.random_seed
             folder = work / system.dataset / _folder_name(system.name) / f"seed-{seed}"
             with _claimed(folder, wait) as is_ours:
-                if not is_ours or run not in plan_runs([system], read_results(results), num_seeds):
+                if not is_ours or run not in plan_runs([system], read_results(results), num_repeats):
                     continue
                 _log.info(
                     "run %d of %d: %s on %s, random seed %d", number, len(planned), system.name, system.dataset, seed
@@ -169,31 +171,28 @@ def _refuse_other_settings(system: PaperSystem, records: Sequence[ResultRecord])
 
 def _run_shared(data: Path, settings: Settings, folder: Path) -> dict[str, Any]:
     """Through the pipeline: what a record says of a run folder that is up to date."""
-    report = report_of(run_pipeline(folder, api.data_input(data), settings))
-    if report["ideal"] is None:
+    run = run_pipeline(folder, api.data_input(data), settings)
+    summary = run.summary()
+    evaluation, quality, costs = summary.evaluation, summary.quality, summary.costs
+    if evaluation is None or evaluation.ideal is None or quality is None:
         raise InputError("the data set has no test links to measure by", where=str(data))
-    stages, quality = report["stages"], report["partition"]
     return {
-        "ideal": {name: report["ideal"][name]["source_to_target"] for name in ("cosine", "csls")},
-        "real": report["real"],
+        "ideal": {name: dict(evaluation.ideal[name].source_to_target) for name in ("cosine", "csls")},
+        "real": to_plain(evaluation.real),
         "partition": _partition_figures(
-            quality["train_kept"],
-            quality["test_kept"],
-            quality["sizes"],
-            {name: stages[name]["seconds"] for name in _PARTITION},
-            max(stages[name]["peak_memory_mb"] for name in (*_PARTITION, "subgraphs")),
+            dataclasses.replace(quality, test_kept=evaluation.test_kept),
+            {name: costs[name] for name in (*_PARTITION, "subgraphs")},
         ),
-        "training": stages["train"],
+        "training": to_plain(costs["train"]),
     }
 
 
 def _run_blocks(data: Path, settings: Settings) -> dict[str, Any]:
-    """One model for each block, candidates of the same block only; by cosine, and no pairs are put out."""
+    """One model for each block, candidates of the same block only; by cosine, and no pairs are accepted."""
     from largegnn.embedding.options import TrainOptions
-    from largegnn.evaluation.metrics import summarise
-    from largegnn.paper.block_metrics import rank_in_blocks
+    from largegnn.evaluation.measures import summarise
+    from largegnn.paper.block_metrics import rank_within_blocks
     from largegnn.paper.blocks import train_blocks
-    from largegnn.training import choose_device
 
     task = api.load(data, settings=settings.data).task
     if not len(task.test_links):
@@ -203,38 +202,29 @@ def _run_blocks(data: Path, settings: Settings) -> dict[str, Any]:
     options = TrainOptions(**settings.train.model_dump())
     meter = Meter()
     blocks = train_blocks(division.subgraphs, task.num_relations, options, device, derived_seed(settings.seed, "train"))
-    ranks = rank_in_blocks(blocks, task.test_links, device=device)
+    ranks = rank_within_blocks(blocks, task.test_links, device=device)
     usage = meter.read()
-    gpu_mb = None if usage.peak_gpu_mb is None else round(usage.peak_gpu_mb, 1)
-    quality = division.quality
+    # The blocks are trained as they are ranked; ranking is a small part.
+    cost = Cost(
+        round(usage.seconds, 3),
+        round(usage.peak_memory_mb, 1),
+        None if usage.peak_gpu_mb is None else round(usage.peak_gpu_mb, 1),
+    )
     return {
-        "ideal": {"cosine": summarise(ranks)["source_to_target"], "csls": None},
+        "ideal": {"cosine": dict(summarise(ranks).source_to_target), "csls": None},
         "real": None,
-        "partition": _partition_figures(
-            quality.train_kept, quality.test_kept, quality.sizes, division.seconds, division.peak_memory_mb
-        ),
-        # The blocks are trained as they are ranked; ranking is a small part.
-        "training": {
-            "seconds": round(usage.seconds, 3),
-            "peak_memory_mb": round(usage.peak_memory_mb, 1),
-            "peak_gpu_mb": gpu_mb,
-        },
+        "partition": _partition_figures(division.quality, division.costs),
+        "training": to_plain(cost),
     }
 
 
-def _partition_figures(
-    train_kept: float | None,
-    test_kept: float | None,
-    sizes: Sequence[int],
-    seconds: dict[str, float],
-    peak_memory_mb: float,
-) -> dict[str, Any]:
+def _partition_figures(quality: PartitionQuality, costs: Mapping[str, Cost]) -> dict[str, Any]:
     return {
-        "train_kept": train_kept,
-        "test_kept": test_kept,
-        "mean_size": round(statistics.fmean(sizes), 1),
-        "seconds": round(sum(seconds[name] for name in _PARTITION), 3),
-        "peak_memory_mb": round(peak_memory_mb, 1),
+        "train_kept": quality.train_kept,
+        "test_kept": quality.test_kept,
+        "mean_size": round(statistics.fmean(quality.sizes), 1),
+        "seconds": round(sum(costs[name].seconds for name in _PARTITION), 3),
+        "peak_memory_mb": round(max(cost.peak_memory_mb for cost in costs.values()), 1),
     }
 
 
@@ -246,8 +236,6 @@ def _folder_name(system: str) -> str:
 def _machine(device: str) -> str:
     """What a run was made on, in words."""
     import torch
-
-    from largegnn.training import choose_device
 
     cores = f"{os.cpu_count()} CPU cores"
     chosen = choose_device(device)

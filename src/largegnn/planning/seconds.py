@@ -14,13 +14,12 @@ import time
 
 import torch
 
-from largegnn.artifacts import AlignmentTask
-from largegnn.evaluating import MOST_PRODUCTS
-from largegnn.matching import is_exact
+from largegnn.artifacts import AlignmentTask, DivisionPlan
+from largegnn.machine.devices import choose_device
 from largegnn.matching.dense import fits_dense
-from largegnn.planning.sizes import DivisionPlan
+from largegnn.matching.searchers import is_exact
 from largegnn.settings import Settings
-from largegnn.training import choose_device
+from largegnn.stages.evaluate import MOST_PRODUCTS
 
 __all__ = ["estimate_seconds"]
 

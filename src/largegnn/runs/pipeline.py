@@ -7,6 +7,7 @@ and that is always logged. A folder that holds something else is refused, not ov
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import logging
@@ -18,18 +19,30 @@ from typing import Any
 
 import numpy as np
 
-from largegnn.artifacts import AlignmentTask
+from largegnn.artifacts import to_plain
 from largegnn.data.inputs import DataInput, find_files
 from largegnn.errors import InputError
 from largegnn.machine.metering import Meter
+from largegnn.runs.arguments import stage_arguments
+from largegnn.runs.run import Run, artifacts_of
 from largegnn.runs.store import RunStore, file_checksum, fingerprint
-from largegnn.settings import PRESETS, Settings, resolve, to_toml
-from largegnn.stages import STAGE_NAMES, STAGES, Run, Stage, StageOutcome
+from largegnn.seams.tables import ENGINES
+from largegnn.settings import PRESETS, Settings, flat_settings, resolve, to_toml
+from largegnn.stages import STAGE_NAMES, STAGES, Stage, stage_index
+from largegnn.stages.report import ReportOutcome
 from largegnn.version import __version__
 
-__all__ = ["flat_settings", "resume_input", "run_in_memory", "run_pipeline", "stage_fingerprints"]
+__all__ = ["open_store", "put_stage", "resume_command", "resume_input", "run_pipeline", "stage_fingerprints"]
 
 _log = logging.getLogger(__name__)
+_at_work: list[Path] = []  # the run folders this process works in, the innermost last
+
+
+def resume_command() -> str:
+    """How to go on with the run that was interrupted, in words."""
+    if not _at_work:
+        return "nothing was left half-written"
+    return f"resume it with: largegnn align --resume --out {_at_work[0]}"
 
 
 def run_pipeline(
@@ -42,18 +55,13 @@ def run_pipeline(
     last: str | None = None,
 ) -> Run:
     """Bring a run folder up to the stage `last`, computing only what is missing, changed by `force`, or damaged."""
-    start, end, forced = (_position(name, default) for name, default in ((first, 0), (last, -1), (force, len(STAGES))))
+    start = 0 if first is None else stage_index(first)
+    end = len(STAGES) - 1 if last is None else stage_index(last)
+    forced = len(STAGES) if force is None else stage_index(force)
     if start > end:
         raise InputError(f"--from {first} comes after --to {last}", expected=f"the order {', '.join(STAGE_NAMES)}")
-    if not (folder / "manifest.json").exists() and folder.exists() and _is_foreign(folder):
-        raise InputError(
-            "the output folder holds something that is not a run",
-            where=str(folder),
-            expected="a new or empty folder, or a run folder",
-            fix="name another folder",
-        )
-    store = RunStore(folder)
-    run = Run(settings, given, store)
+    store = open_store(folder)
+    run = Run(settings, store, given)
     with store.lock():
         inputs = _input_checksums(run, store)
         prints = stage_fingerprints(settings, inputs)
@@ -66,16 +74,36 @@ def run_pipeline(
             made_by=__version__,
             input=_input_entry(given) if given is not None else store.manifest.get("input"),
             input_files=inputs,
-            settings=settings.model_dump(),
+            settings=settings.model_dump(mode="json"),
             machine={"python": platform.python_version(), "numpy": np.__version__, "system": platform.platform()},
         )
         store.write_text("config.toml", to_toml(settings))
+        _at_work.append(folder)
         for number, stage in enumerate(STAGES[: end + 1], start=1):
-            if store.is_intact(stage.name):
+            if store.is_intact(stage.name) and _has_pages(run, stage):
                 _log.info("%s: reused from %s", stage.name, folder)
             else:
                 _compute(run, store, stage, number, prints[stage.name])
+        _at_work.pop()
     return run
+
+
+def open_store(folder: Path) -> RunStore:
+    """The store of a new, empty or run folder; anything else is refused."""
+    store = RunStore(folder)
+    if not store.manifest and folder.exists() and _is_foreign(folder):
+        raise InputError(
+            "the output folder holds something that is not a run",
+            where=str(folder),
+            expected="a new or empty folder, or a run folder",
+            fix="name another folder",
+        )
+    return store
+
+
+def put_stage(store: RunStore, settings: Settings, inputs: Mapping[str, Any], name: str, made: object) -> None:
+    """Put a stage made elsewhere into a run folder, under the fingerprint the pipeline expects."""
+    _save(store, settings, STAGES[stage_index(name)], stage_fingerprints(settings, inputs)[name], made, Meter())
 
 
 def resume_input(folder: Path) -> tuple[DataInput | None, Settings]:
@@ -88,45 +116,47 @@ def resume_input(folder: Path) -> tuple[DataInput | None, Settings]:
     return given, resolve(Settings, PRESETS, values=manifest["settings"])
 
 
-def run_in_memory(task: AlignmentTask, settings: Settings, last: str) -> Run:
-    """Run the stages after `load` up to `last` on a task at hand, without a run folder."""
-    run = Run(settings)
-    run.keep({"task": task})
-    for stage in STAGES[1 : _position(last, -1) + 1]:
-        _perform(run, stage)
-    return run
-
-
-def _perform(run: Run, stage: Stage) -> dict[str, Any]:
-    """Run one stage, hold what it makes, and note what it cost."""
-    meter = Meter()
-    artifacts, facts = stage.run(run)
-    usage = meter.read()
-    gpu_mb = None if usage.peak_gpu_mb is None else round(usage.peak_gpu_mb, 1)
-    run.keep(
-        artifacts, stage.name, StageOutcome(round(usage.seconds, 3), round(usage.peak_memory_mb, 1), facts, gpu_mb)
-    )
-    return artifacts
-
-
 def _compute(run: Run, store: RunStore, stage: Stage, number: int, stage_print: str) -> None:
     """Run one stage and save it; what depended on its old state is forgotten first."""
     store.forget([later.name for later in STAGES[number - 1 :]])
+    run.forget_outcomes(STAGE_NAMES[number - 1 :])
     _log.info("%s: started", stage.name)
     # Named after the fingerprint: what another stage or other settings left is never taken up.
-    run.work_folder = store.folder / f"work-{stage.name}-{stage_print[:12]}"
-    _remove_work(store, stage.name, keep=run.work_folder)
-    artifacts = _perform(run, stage)
-    outcome = run.outcome(stage.name)
+    work = store.folder / f"work-{stage.name}-{stage_print[:12]}"
+    _remove_work(store, stage.name, keep=work)
+    meter = Meter()
+    with contextlib.ExitStack() as stack:
+        arguments = stage_arguments(run, stage, work)
+        for value in arguments.values():
+            if isinstance(value, contextlib.AbstractContextManager):
+                stack.enter_context(value)
+        made = ENGINES[run.settings.engine](stage, arguments)
+    run.keep(made)
+    _save(store, run.settings, stage, stage_print, made, meter)
+    _remove_work(store, stage.name)
+    cost = run.cost(stage.name)
+    _log.info("%s: done in %.2f s, peak memory %.0f MB", stage.name, cost.seconds, cost.peak_memory_mb)
+
+
+def _save(store: RunStore, settings: Settings, stage: Stage, stage_print: str, made: Any, meter: Meter) -> None:
+    usage = meter.read()
     record = {
-        **dataclasses.asdict(outcome),
         "fingerprint": stage_print,
-        "settings": stage.settings_read(run.settings),
+        "settings": stage.settings_read(settings),
+        "facts": to_plain(made.outcome),
+        "seconds": round(usage.seconds, 3),
+        "peak_memory_mb": round(usage.peak_memory_mb, 1),
+        "peak_gpu_mb": None if usage.peak_gpu_mb is None else round(usage.peak_gpu_mb, 1),
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
-    store.save_stage(stage.name, number, artifacts, record)
-    _remove_work(store, stage.name)
-    _log.info("%s: done in %.2f s, peak memory %.0f MB", stage.name, outcome.seconds, outcome.peak_memory_mb)
+    store.save_stage(stage.name, STAGE_NAMES.index(stage.name) + 1, artifacts_of(made), record)
+
+
+def _has_pages(run: Run, stage: Stage) -> bool:
+    """Whether the files that the report wrote are still there; they are in no checksum, as people may edit them."""
+    if stage.name != "report":
+        return True
+    return all((run.folder / file).is_file() for file in run.outcome("report", ReportOutcome).files)
 
 
 def _remove_work(store: RunStore, stage: str, keep: Path | None = None) -> None:
@@ -134,14 +164,6 @@ def _remove_work(store: RunStore, stage: str, keep: Path | None = None) -> None:
     for folder in store.folder.glob(f"work-{stage}-*"):
         if folder != keep:
             shutil.rmtree(folder)
-
-
-def _position(name: str | None, default: int) -> int:
-    if name is None:
-        return default if default >= 0 else len(STAGES) + default
-    if name not in STAGE_NAMES:
-        raise InputError(f"no stage is called {name!r}", expected=f"one of {', '.join(STAGE_NAMES)}")
-    return STAGE_NAMES.index(name)
 
 
 def _is_foreign(folder: Path) -> bool:
@@ -239,15 +261,3 @@ def _difference(run: Run, store: RunStore, stage: Stage, recorded: Mapping[str, 
         if known.get(path, {}).get("sha256") != entry["sha256"]
     ]
     return "; ".join(changed) or f"stage {stage.name} of another version of the program"
-
-
-def flat_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by dotted key."""
-    flat: dict[str, Any] = {}
-    for section, content in settings.items():
-        flat |= (
-            {f"{section}.{key}": value for key, value in content.items()}
-            if isinstance(content, dict)
-            else {section: content}
-        )
-    return flat

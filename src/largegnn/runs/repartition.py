@@ -1,53 +1,42 @@
-"""Divisions with other random seeds, made beside the training, so that no triple is lost to it for good.
+"""Repartitioning: divisions with other random seeds, made beside the training, so that no triple is lost to it for good.
 
-In: a run folder whose graph is merged. Out: the k-th division as a `SubgraphSet`, mapped from a scratch file. The next
-one is always in the making, in a process of its own: METIS holds the interpreter's lock and would stop the training.
-Scratch files are named after the division they vary and are removed once training is past them; the folder they lie in
-goes with the stage.
+In: a run folder whose graph is merged. Out: the division of any number, mapped from a scratch artifact. The next one is
+always in the making, in a process of its own: METIS holds the interpreter's lock and would stop the training. A
+partitioner that only this process knows is called here.
+Scratch artifacts are named after the division they vary and are removed once training is past them; the folder they lie
+in goes with the stage.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-from concurrent.futures import Future, ProcessPoolExecutor
+import logging
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from largegnn.artifacts import AlignmentTask, MergedGraph, Partition, SubgraphSet
-from largegnn.division import add_landmarks, build_subgraphs
+from largegnn.artifacts import AlignmentTask, DivisionPlan, MergedGraph, SubgraphSet, from_plain, to_plain
+from largegnn.machine.processes import HelperProcess, Task
 from largegnn.runs.store import RunStore
 from largegnn.seams.tables import PARTITIONERS
-from largegnn.settings import PRESETS, Settings, resolve
+from largegnn.settings import Settings
 
-__all__ = ["FreshDivisions", "divide_once"]
+__all__ = ["Repartitioner"]
 
-
-def divide_once(
-    task: AlignmentTask, graph: MergedGraph, settings: Settings, num_parts: int, cap: int, seed: int
-) -> SubgraphSet:
-    """One division of a merged graph: parts, landmarks if they are on, subgraphs."""
-    seeds = task.seeds(settings.protocol.seeds_from)
-    partitioner = PARTITIONERS[settings.division.partitioner]
-    cover: Partition = partitioner(task, graph, settings.protocol.seeds_from, num_parts, seed)
-    # A part that METIS made larger than the cap gets no landmarks; the first division was checked against it.
-    if settings.landmarks.enabled:
-        options = settings.landmarks
-        cover = add_landmarks(graph, cover, seeds, cap, eta=options.eta, decay=options.decay, hops=options.hops)
-    return build_subgraphs(task, seeds, cover)
+_log = logging.getLogger(__name__)
 
 
-class FreshDivisions:
+class Repartitioner:
     """The divisions of a training run by number; number 0 is the one the run folder holds."""
 
-    def __init__(self, store: RunStore, folder: Path, settings: Settings, seed: int, num_rounds: int) -> None:
-        """`folder` lies in the run folder and takes the scratch files; there are `num_rounds` divisions in all."""
+    def __init__(
+        self, store: RunStore, folder: Path, settings: Settings, plan: DivisionPlan, seed: int, num_divisions: int
+    ) -> None:
+        """`folder` lies in the run folder and takes the scratch artifacts; there are `num_divisions` in all."""
         self._folder = folder.relative_to(store.folder)
-        self._store, self._settings, self._seed, self._num_rounds = store, settings, seed, num_rounds
-        self._plan = store.stages["partition"].facts
-        self._name = store.stages["landmarks"].fingerprint[:12]
-        self._making: dict[int, Future[None]] = {}
-        self._pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+        self._store, self._settings, self._seed, self._num_divisions = store, settings, seed, num_divisions
+        self._plan, self._name = plan, store.stages["landmarks"].fingerprint[:12]
+        self._making: dict[int, Task[None]] = {}
+        self._helper: HelperProcess | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -55,48 +44,66 @@ class FreshDivisions:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        if self._helper is not None:
+            self._helper.close()
+            self._helper = None
 
     def __call__(self, number: int) -> SubgraphSet:
         """The division of this number; starts on the one after it."""
-        if number:
-            self._start(number)
-            self._making[number].result()
-            self._remove(number - 1)
-        if number + 1 < self._num_rounds:
-            self._start(number + 1)
         if number == 0:
+            self._start(1)
             return self._store.load("subgraphs", "subgraphs", SubgraphSet)
+        found = self._finish(number)
+        self._remove(number - 1)
+        self._start(number + 1)
+        return found
+
+    def _finish(self, number: int) -> SubgraphSet:
+        """Wait for a division; one that is missing, damaged, or lost with its process is made here."""
+        task = self._making.pop(number, None)
+        if task is not None:
+            try:
+                task.result()
+            except ChildProcessError as error:
+                _log.warning("repartitioning: %s; the division is made here", error)
         found = self._store.load_scratch(self._file(number), SubgraphSet)
+        if found is None:
+            _make(*self._arguments(number))
+            found = self._store.load_scratch(self._file(number), SubgraphSet)
         assert found is not None
         return found
 
     def _start(self, number: int) -> None:
-        if number in self._making:
+        """Begin a division in the helper process, unless there is no such number or it is there already."""
+        if number >= self._num_divisions or number in self._making or self._is_there(number):
             return
-        if (self._store.folder / self._file(number)).is_file():
-            done: Future[None] = Future()
-            done.set_result(None)
-            self._making[number] = done
+        if PARTITIONERS.is_local(self._settings.division.partitioner):
             return
-        arguments = (
-            self._store.folder,
-            self._settings.model_dump(),
-            self._plan,
-            self._file(number),
-            self._seed + number,
-        )
-        self._making[number] = self._pool.submit(_make, *arguments)
+        if self._helper is None:
+            self._helper = HelperProcess("repartitioning")
+        self._making[number] = self._helper.submit(_make, *self._arguments(number))
+
+    def _is_there(self, number: int) -> bool:
+        return self._store.load_scratch(self._file(number), SubgraphSet) is not None
+
+    def _arguments(self, number: int) -> tuple[Path, dict[str, Any], dict[str, Any], str, int]:
+        values = self._settings.model_dump(mode="json")
+        return self._store.folder, values, to_plain(self._plan), self._file(number), self._seed + number
 
     def _remove(self, number: int) -> None:
-        (self._store.folder / self._file(number)).unlink(missing_ok=True)
+        if number:
+            self._store.remove_scratch(self._file(number))
 
     def _file(self, number: int) -> str:
-        return str(self._folder / f"division-{self._name}-{number:04d}.npz")
+        return str(self._folder / f"division-{self._name}-{number:04d}")
 
 
 def _make(folder: Path, values: dict[str, Any], plan: dict[str, Any], file: str, seed: int) -> None:
-    """Make one division in this process and leave it in the run folder."""
-    store, settings = RunStore(folder), resolve(Settings, PRESETS, values=values)
-    task, graph = store.load("load", "task", AlignmentTask), store.load("merge", "merged", MergedGraph)
-    store.save_scratch(file, divide_once(task, graph, settings, plan["num_parts"], plan["cap"], seed))
+    """Make one division and leave it in the run folder; values are plain, as they may cross to another process."""
+    from largegnn.stages.subgraphs import divide_again
+
+    store, settings = RunStore(folder), Settings.model_validate(values)
+    task = store.load("load", "task", AlignmentTask).without_test_links()
+    graph = store.load("merge", "merged", MergedGraph)
+    how = (settings.protocol, settings.division, settings.landmarks, seed)
+    store.save_scratch(file, divide_again(task, graph, from_plain(DivisionPlan, plan), *how))

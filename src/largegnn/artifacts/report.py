@@ -1,0 +1,83 @@
+"""What is said about a run: figures with their protocol, costs, and what to expect of the pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["Cost", "Evaluation", "PairFigures", "Protocol", "RankFigures", "ReliabilityRow"]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What every figure of a run was measured under."""
+
+    seeds_from: str
+    num_seeds: int
+    seed_share: float | None
+    fold: int
+    num_test_links: int
+    num_ranked_links: int | None
+    ideal_candidates: str
+    real_candidates: str
+    channels: tuple[str, ...]
+    csls_k: int
+    transport_temperature: float
+    transport_iterations: int
+    evidence_weights: Mapping[str, float]
+    rounds: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class RankFigures:
+    """Measures of ranks by name, seen from either side and of both together; None where there was nothing to rank."""
+
+    source_to_target: Mapping[str, float | None]
+    target_to_source: Mapping[str, float | None]
+    mean: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class PairFigures:
+    """How good a set of pairs is; a share of nothing is None."""
+
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    pairs: int
+
+
+@dataclass(frozen=True)
+class ReliabilityRow:
+    """Pairs with a confidence from `low` to `high`: how many, their mean confidence, and the share that is right."""
+
+    low: float
+    high: float
+    pairs: int
+    confidence: float | None
+    right: float | None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a stage took."""
+
+    seconds: float
+    peak_memory_mb: float
+    peak_gpu_mb: float | None = None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Figures of both settings by the test links; None where there are none.
+
+    `ideal` has a row for each scoring, `real` for each way to select pairs; `test_kept` is the share of the test links
+    that lie in one subgraph.
+    """
+
+    protocol: Protocol
+    ideal: Mapping[str, RankFigures] | None
+    real: Mapping[str, PairFigures] | None
+    reliability: tuple[ReliabilityRow, ...] | None
+    test_kept: float | None

@@ -1,0 +1,89 @@
+"""Entities by name: an id for a name, and near names for one that nobody has.
+
+In: the names of both graphs. Out: ids. Names are compared as bytes in their table, found by a sorted index of hashes
+that is made on first use; no table of Python strings is made. Cost: one pass over the bytes, then a search by halving.
+"""
+
+from __future__ import annotations
+
+import difflib
+import zlib
+from functools import cached_property
+
+import numpy as np
+
+from largegnn.artifacts import IntArray, StringTable
+from largegnn.errors import InputError
+
+__all__ = ["EntityNames"]
+
+_SAMPLE = 20_000  # names that are compared letter by letter with a mistyped one
+_LOCAL = ("/", "#", ":")
+
+
+class EntityNames:
+    """The names of the entities of both sides, the first `num_sources` being the source's."""
+
+    def __init__(self, names: StringTable, num_sources: int) -> None:
+        self._names, self._num_sources = names, num_sources
+
+    def find(self, name: str, side: str | None = None) -> int:
+        """The id of a name; `side` is needed where both graphs have it. An unknown name gets near ones."""
+        if side not in (None, "source", "target"):
+            raise InputError(f"there is no side {side!r}", expected="source or target")
+        ids = [index for index in self._all(name) if side in (None, self._side(index))]
+        if len(ids) == 1:
+            return ids[0]
+        if ids:
+            raise InputError(f"both graphs have an entity {_short(name)}", fix="say which side: source or target")
+        near = self.near(name)
+        raise InputError(
+            f"no entity is called {_short(name)}",
+            expected=f"an entity of the {side or 'source or target'} graph, written as in its file",
+            fix=f"did you mean {' or '.join(near)}?" if near else "largegnn export RUN --form tsv lists the pairs",
+        )
+
+    def near(self, name: str, count: int = 3) -> list[str]:
+        """Names that look like this one: the same local name first, then the same letters, in an even sample."""
+        wanted = _local(name).lower()
+        step = -(-len(self._names) // _SAMPLE) if len(self._names) else 1
+        sample = self._names.take(range(0, len(self._names), step))
+        locals_of: dict[str, str] = {}
+        for known in sample:
+            locals_of.setdefault(_local(known).lower(), known)
+        close = difflib.get_close_matches(wanted, locals_of, n=count, cutoff=0.75)
+        return [_short(locals_of[match]) for match in close]
+
+    def _side(self, index: int) -> str:
+        return "source" if index < self._num_sources else "target"
+
+    def _all(self, name: str) -> list[int]:
+        """The ids that have this very name."""
+        try:
+            wanted = zlib.crc32(name.encode("utf-8"))
+        except UnicodeEncodeError:
+            return []
+        hashes, order = self._index
+        begin, end = np.searchsorted(hashes, [wanted, wanted + 1])
+        return sorted(index for index in order[begin:end].tolist() if self._names[index] == name)
+
+    @cached_property
+    def _index(self) -> tuple[IntArray, IntArray]:
+        """The hashes of all names, ascending, and whose each is."""
+        data, ptr = memoryview(self._names.data.tobytes()), self._names.data_ptr.tolist()
+        hashes = np.fromiter(
+            (zlib.crc32(data[ptr[index] : ptr[index + 1]]) for index in range(len(self._names))),
+            dtype=np.int64,
+            count=len(self._names),
+        )
+        order = np.argsort(hashes, kind="stable")
+        return hashes[order], order
+
+
+def _local(name: str) -> str:
+    """What follows the last slash, hash or colon."""
+    return name[max(name.rfind(mark) for mark in _LOCAL) + 1 :]
+
+
+def _short(name: str) -> str:
+    return repr(name) if len(name) <= 100 else f"{name[:100]!r}... ({len(name):,} characters)"

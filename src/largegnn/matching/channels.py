@@ -1,0 +1,91 @@
+"""Channels: each proposes candidate pairs and says how strongly, in columns of evidence. Our own two.
+
+In: the candidates so far and what is known of the graphs. Out: the candidates with more pairs, more evidence, or both.
+`structure` proposes the pairs that the search found from either side, with `cosine` and `csls`; `rules` adds `support`,
+the matched neighbours that speak for a pair. Without `rules` the result is exactly the system of the paper.
+A new channel is a function like these and an entry in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from largegnn.artifacts import AlignmentTask, CandidateGraph, EntityEmbeddings, FloatArray, IntArray, Neighbors
+from largegnn.errors import ArtifactError
+from largegnn.matching.candidates import build_candidates, csls
+from largegnn.matching.support import SupportFinder
+from largegnn.seams.tables import CHANNELS
+
+__all__ = ["Channel", "ChannelContext", "gather_candidates", "rules", "structure"]
+
+_PIECE = 1 << 16
+
+
+@dataclass(frozen=True)
+class ChannelContext:
+    """What a channel may look at: the graphs without test links, the seeds (k, 2), vectors, and what the search found.
+
+    `weights` say what one unit of each kind of evidence adds to a cosine.
+    """
+
+    task: AlignmentTask
+    seeds: IntArray
+    embeddings: EntityEmbeddings
+    source_neighbors: Neighbors
+    target_neighbors: Neighbors
+    csls_k: int
+    weights: Mapping[str, float]
+
+
+class Channel(Protocol):
+    """Proposes pairs, or gives evidence for those there are."""
+
+    def __call__(self, graph: CandidateGraph, context: ChannelContext, /) -> CandidateGraph:
+        """The candidates so far, with what this channel adds."""
+        ...
+
+
+def gather_candidates(names: Sequence[str], context: ChannelContext) -> CandidateGraph:
+    """Ask the channels one after the other, in the order of their names here."""
+    graph = CandidateGraph(np.empty(0), np.empty(0))
+    for name in names:
+        graph = CHANNELS[name](graph, context)
+        if not isinstance(graph, CandidateGraph):
+            raise ArtifactError(f"the channel {name} gave {type(graph).__name__}, not a CandidateGraph")
+    return graph
+
+
+def structure(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
+    """The pairs found near each other in the space of the vectors, by cosine and CSLS."""
+    found = build_candidates(context.source_neighbors, context.target_neighbors)
+    if len(graph):
+        graph = graph.joined_with(found.pairs())
+        found = graph.with_evidence(cosine=_cosines(graph, context.embeddings))
+    return found.with_evidence(csls=csls(found, context.source_neighbors, context.target_neighbors, context.csls_k))
+
+
+def rules(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
+    """How many matched neighbours speak for each pair, by the seeds and by the pairs both sides prefer."""
+    weight = context.weights.get("support", 0.0)
+    if not weight or not len(graph):
+        return graph.with_evidence(support=np.zeros(len(graph), dtype=np.float32))
+    # No name for the finder: it is large, and needed no longer. CSLS counts a cosine twice.
+    finder = SupportFinder(context.task, context.seeds, 2.0 * weight)
+    return graph.with_evidence(support=finder.add_to(graph, graph.column("csls"))[1])
+
+
+def _cosines(graph: CandidateGraph, embeddings: EntityEmbeddings) -> FloatArray:
+    """The cosine of every edge (e,), -1 where an end has no vector."""
+    cosines = np.empty(len(graph), dtype=np.float32)
+    for start in range(0, len(graph), _PIECE):
+        here = slice(start, start + _PIECE)
+        left, right = (embeddings.vectors[ends[here]].astype(np.float64) for ends in (graph.sources, graph.targets))
+        lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+        there = (lengths > 0) & embeddings.covered[graph.sources[here]] & embeddings.covered[graph.targets[here]]
+        products = np.einsum("ed,ed->e", left, right)
+        cosines[here] = np.where(there, products / np.where(lengths > 0, lengths, 1.0), -1.0)
+    return cosines

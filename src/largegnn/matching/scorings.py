@@ -1,0 +1,102 @@
+"""How the edges of a candidate graph are scored: our scorings.
+
+In: a `CandidateGraph` and the evidence that is added to a cosine, already weighed. Out: one score for each edge.
+`cosine` is the plain similarity, `csls` takes off how near an entity is to everything (Lample et al., 2018),
+`transport` lets all entities of both sides compete for each other (Sinkhorn), which suits graphs where nearly every
+entity has a counterpart. A scoring also says what a margin is worth that has no rival, and how sure its margins are
+where nothing was learnt. A plain function of the same arguments will do for a scoring of one's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from largegnn.artifacts import CandidateGraph, EntityEmbeddings, FloatArray
+from largegnn.matching.dense import dense_plan, fits_dense
+from largegnn.matching.transport import transport_sparse
+from largegnn.seams.tables import SCORINGS
+
+__all__ = ["COSINE", "CSLS", "TRANSPORT", "Scoring", "ScoringContext", "StandIn", "scoring_of", "weighted_evidence"]
+
+
+@dataclass(frozen=True)
+class ScoringContext:
+    """What a scoring may look at besides the graph: the vectors behind it, and how to balance a transport."""
+
+    embeddings: EntityEmbeddings
+    temperature: float
+    iterations: int
+    device: torch.device
+
+
+ScoreFunction = Callable[[CandidateGraph, FloatArray, ScoringContext], FloatArray]
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """Weights of the evidence where there is nothing to learn them from: of columns, of the two margins, and an offset."""
+
+    evidence: Mapping[str, float]
+    margins: tuple[float, float]
+    offset: float
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """A scoring of edges; `lone_margin` is the margin of a pair without a rival, and larger ones are cut to it."""
+
+    score: ScoreFunction
+    lone_margin: float = 0.5
+    stand_in: StandIn = field(default_factory=lambda: StandIn({"csls": 3.2, "support": 0.4}, (6.5, 5.0), -2.1))
+
+
+def scoring_of(name: str) -> Scoring:
+    """The scoring of a name; a plain function becomes one with the usual margins."""
+    found = SCORINGS[name]
+    return found if isinstance(found, Scoring) else Scoring(found)
+
+
+def weighted_evidence(graph: CandidateGraph, weights: Mapping[str, float]) -> FloatArray:
+    """What the evidence beside the vectors adds to the cosine of each edge, (e,)."""
+    added = np.zeros(len(graph), dtype=np.float32)
+    for name, weight in weights.items():
+        if weight and name in graph.evidence:
+            added += np.float32(weight) * graph.column(name)
+    return added
+
+
+def _cosine(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:
+    return np.asarray(graph.column("cosine") + added, dtype=np.float32)
+
+
+def _csls(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:
+    # CSLS counts the cosine twice, hence also what is added to it.
+    return np.asarray(graph.column("csls") + 2 * added, dtype=np.float32)
+
+
+def _transport(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:
+    """The logarithm of the plan, over all pairs where memory allows, else over the candidates."""
+    cosines = _cosine(graph, added, context)
+    if not len(graph):
+        return cosines
+    sources, rows = np.unique(graph.sources, return_inverse=True)
+    targets, columns = np.unique(graph.targets, return_inverse=True)
+    shape, how = (len(sources), len(targets)), (context.temperature, context.iterations)
+    if not fits_dense(shape, context.device):
+        return np.asarray(transport_sparse(rows, columns, cosines, shape, *how), dtype=np.float32)
+    vectors = context.embeddings.vectors[sources], context.embeddings.vectors[targets]
+    plan = dense_plan(*vectors, (rows, columns), cosines, *how, context.device)
+    ends = (torch.from_numpy(rows).to(context.device), torch.from_numpy(columns).to(context.device))
+    values: FloatArray = plan[ends].cpu().numpy()
+    return values
+
+
+# The weights of CSLS were learnt from the valid links of ContEA_FR_EN, those of transport follow from how often pairs
+# of EN_FR_15K_V1 are right by margin. Transport scores are logarithms, so their margins are large.
+COSINE = Scoring(_cosine, 0.25, StandIn({"csls": 3.2, "support": 0.4}, (13.0, 10.0), -2.1))
+CSLS = Scoring(_csls)
+TRANSPORT = Scoring(_transport, 5.0, StandIn({}, (0.65, 0.65), -0.9))

@@ -1,0 +1,54 @@
+"""The files every run ends with: our pages. Each takes what a finished run is and a path, and returns its rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from largegnn.export.table import alignment_table
+from largegnn.export.tabular import plain_names, write_parquet, write_tsv, write_tsv_rows
+from largegnn.machine.atomic import write_files, write_text
+from largegnn.review.origin import export_info
+from largegnn.review.unmatched import unmatched_table
+
+if TYPE_CHECKING:
+    from largegnn.export.info import ExportInfo
+    from largegnn.stages.report import ReportInputs
+
+__all__ = ["Page", "alignment_parquet", "alignment_tsv", "report_json", "unmatched_tsv"]
+
+Page = Callable[["ReportInputs", Path], int]
+
+
+def alignment_tsv(inputs: ReportInputs, path: Path) -> int:
+    """The accepted pairs, with score, evidence and, where it is calibrated, confidence."""
+    info = _info(inputs, path)
+    return write_tsv(alignment_table(inputs.alignment, inputs.names, calibrated=info.calibrated), path, info)
+
+
+def alignment_parquet(inputs: ReportInputs, path: Path) -> int:
+    """All candidate pairs."""
+    info = _info(inputs, path)
+    table = alignment_table(inputs.alignment, inputs.names, accepted_only=False, calibrated=info.calibrated)
+    return write_parquet(table, path, info)
+
+
+def unmatched_tsv(inputs: ReportInputs, path: Path) -> int:
+    """The entities without an accepted pair: why, their best candidate, and who has it instead."""
+    table = unmatched_table(inputs.task, inputs.names, inputs.alignment)
+    columns = [plain_names(table[name]).alias(name) for name in ("entity", "best_candidate", "matched_with")]
+    plain = table.with_columns(columns)
+    write_files({path: lambda sink: write_tsv_rows(plain, sink)})
+    return len(table)
+
+
+def report_json(inputs: ReportInputs, path: Path) -> int:
+    """Figures with their protocol, costs, settings, and what to expect of the pairs."""
+    write_text(path, json.dumps(inputs.summary.to_dict(), indent=1) + "\n")
+    return 1
+
+
+def _info(inputs: ReportInputs, path: Path) -> ExportInfo:
+    return export_info(inputs.summary, path.parent.resolve().name)

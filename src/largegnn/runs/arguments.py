@@ -1,0 +1,67 @@
+"""What a stage is handed: settings, artifacts and the like, by the names of its parameters.
+
+    seed               the stage's own random seed, derived from the run's; `run_seed` is the run's
+    device             the device of the settings
+    given              the input files
+    folder             the run folder
+    work               a folder of the stage's own that survives a kill and goes when the stage is done
+    divisions          the division of any number, number 0 being the one of the run folder
+    task               the task without its test links; `task_with_test_links` has them, for `evaluate` alone
+    final_embeddings   the vectors of the last round, or of the first training
+    summary            what the run is like so far
+    settings           all settings, for a stage that runs others
+    X_outcome          what the stage X found out
+A settings section or an artifact is asked for by its own name.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+
+from largegnn.artifacts import AlignmentTask, DivisionPlan
+from largegnn.runs.repartition import Repartitioner
+from largegnn.runs.run import Run
+from largegnn.stages import STAGES, Stage, derived_seed
+
+__all__ = ["stage_arguments"]
+
+
+def stage_arguments(run: Run, stage: Stage, work: Path) -> dict[str, object]:
+    """The arguments of a stage's function."""
+    special: dict[str, Callable[[], object]] = {
+        "seed": lambda: derived_seed(run.settings.seed, stage.name),
+        "run_seed": lambda: run.settings.seed,
+        "device": lambda: run.settings.device,
+        "given": lambda: run.given,
+        "folder": lambda: run.folder,
+        "work": lambda: work,
+        "divisions": lambda: _divisions(run, work),
+        "task": run.task_without_test_links,
+        "task_with_test_links": lambda: run.artifact("task", AlignmentTask),
+        "final_embeddings": run.final_embeddings,
+        "summary": run.summary,
+        "settings": lambda: run.settings,
+    }
+    kinds = {key: kind for known in STAGES for key, kind in known.makes.items()}
+    arguments: dict[str, object] = {}
+    for name, parameter in inspect.signature(stage.function).parameters.items():
+        if name in special:
+            arguments[name] = special[name]()
+        elif name in kinds:
+            arguments[name] = run.artifact(name, kinds[name])
+        elif name.endswith("_outcome"):
+            arguments[name] = run.outcome(name.removesuffix("_outcome"), object)
+        elif name in type(run.settings).model_fields:
+            arguments[name] = getattr(run.settings, name)
+        elif parameter.default is inspect.Parameter.empty:
+            raise TypeError(f"the stage {stage.name} asks for {name!r}, which nobody knows")
+    return arguments
+
+
+def _divisions(run: Run, work: Path) -> Repartitioner:
+    every = run.settings.train.repartition_every
+    num_divisions = -(-run.settings.train.epochs // every) if every else 1
+    plan = run.outcome("partition", DivisionPlan)
+    return Repartitioner(run.store, work, run.settings, plan, derived_seed(run.settings.seed, "train"), num_divisions)

@@ -1,0 +1,287 @@
+"""The stage `evaluate`: how good an alignment is by the test links, which no other stage reads (section 6).
+
+Ideal setting: every test source ranks all test targets and the other way round, for each scoring; where that is too
+much work for the device, cosine and CSLS rank an even sample of the test links, still among all of them. Real setting:
+pairs among all entities that are no seeds, judged by the test links. Every figure comes with its protocol.
+
+Valid links that are no seeds take part in the real setting like any other entity; a pair that is one of them is known,
+and counts neither way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from largegnn.artifacts import (
+    Alignment,
+    AlignmentTask,
+    EntityEmbeddings,
+    Evaluation,
+    FloatArray,
+    IntArray,
+    Neighbors,
+    PairFigures,
+    Partition,
+    Protocol,
+    are_among,
+)
+from largegnn.division.quality import share_kept
+from largegnn.evaluation.measures import summarise
+from largegnn.evaluation.metrics import SAME_SCORE, Ranks, Scoring, rank_edges, rank_links_by, rank_matrix
+from largegnn.evaluation.pair_metrics import precision_recall_f1
+from largegnn.machine.devices import choose_device
+from largegnn.matching.candidates import build_candidates, csls, mean_nearest
+from largegnn.matching.channels import ChannelContext, gather_candidates
+from largegnn.matching.confidence import reliability
+from largegnn.matching.dense import cosine_matrix, dense_plan, fits_dense
+from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
+from largegnn.matching.searchers import SearchOptions, search_both
+from largegnn.matching.selection import mutual_knn, mutual_top1
+from largegnn.matching.transport import transport_sparse
+from largegnn.settings import DataSettings, EvaluateSettings, MatchSettings, ProtocolSettings, RoundSettings
+
+__all__ = ["MOST_PRODUCTS", "Evaluated", "evaluate"]
+
+_SAME_PLAN = 1e-4  # closer entries of a plan differ in rounding only
+# Multiplications for the ranks by cosine and CSLS: some ten minutes on two cores, on a GPU one or two.
+MOST_PRODUCTS = {"cpu": 1e13, "cuda": 2e15}
+_LEAST_RANKED = 2_000
+_CANDIDATES = 20  # nearest of each test entity that rules and large transports look at
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The figures of a run."""
+
+    outcome: Evaluation
+
+
+def evaluate(
+    task_with_test_links: AlignmentTask,
+    final_embeddings: EntityEmbeddings,
+    alignment: Alignment,
+    source_neighbors: Neighbors,
+    target_neighbors: Neighbors,
+    membership: Partition,
+    data: DataSettings,
+    protocol: ProtocolSettings,
+    channels: tuple[str, ...],
+    match: MatchSettings,
+    rounds: RoundSettings,
+    evaluate: EvaluateSettings,
+    run_seed: int,
+    device: str,
+) -> Evaluated:
+    """Figures of both settings with their protocol; None for what there are no test links to measure by."""
+    task = task_with_test_links
+    ideal, real, rows, num_ranked = None, None, None, None
+    if len(task.test_links):
+        contest = _Contest(task, final_embeddings, match, run_seed, choose_device(device))
+        ranks = contest.ranks(channels, task.seeds(protocol.seeds_from))
+        ideal = {name: summarise(found, evaluate.measures) for name, found in ranks.items()}
+        num_ranked = len(ranks["cosine"].source_to_target)
+        known = task.held_out(protocol.seeds_from)
+        real = _real(task, known, alignment, source_neighbors, target_neighbors, match)
+        judged = alignment.mutual & ~are_among(alignment.pairs, known)
+        right = are_among(alignment.pairs[judged], task.test_links)
+        rows = reliability(alignment.confidence[judged], right)
+    measured = _protocol(task, data, protocol, channels, match, rounds, run_seed, num_ranked)
+    kept = share_kept(task.test_links, membership)
+    return Evaluated(Evaluation(measured, ideal, real, rows, kept))
+
+
+def _protocol(
+    task: AlignmentTask,
+    data: DataSettings,
+    protocol: ProtocolSettings,
+    channels: tuple[str, ...],
+    match: MatchSettings,
+    rounds: RoundSettings,
+    run_seed: int,
+    num_ranked: int | None,
+) -> Protocol:
+    """What every figure of a run was measured under."""
+    num_seeds = len(task.seeds(protocol.seeds_from))
+    num_links = len(task.train_links) + len(task.valid_links) + len(task.test_links)
+    return Protocol(
+        seeds_from=protocol.seeds_from,
+        num_seeds=num_seeds,
+        seed_share=num_seeds / num_links if num_links else None,
+        fold=data.fold,
+        num_test_links=len(task.test_links),
+        num_ranked_links=num_ranked,
+        ideal_candidates="all test targets for each test source, and the other way round; ties count against us",
+        real_candidates="all entities of either side that are no seeds",
+        channels=channels,
+        csls_k=match.csls_k,
+        transport_temperature=match.temperature,
+        transport_iterations=match.iterations,
+        evidence_weights=dict(match.weights),
+        rounds=rounds.number,
+        seed=run_seed,
+    )
+
+
+class _Contest:
+    """The test entities of either side against each other, each with its nearest candidates."""
+
+    def __init__(
+        self,
+        task: AlignmentTask,
+        embeddings: EntityEmbeddings,
+        match: MatchSettings,
+        run_seed: int,
+        device: torch.device,
+    ) -> None:
+        self._task, self._embeddings = task, embeddings
+        self._links, self._match, self._device = task.test_links, match, device
+        self._sources, self._targets = (np.unique(self._links[:, side]) for side in (0, 1))
+        self._vectors = embeddings.vectors[self._sources], embeddings.vectors[self._targets]
+        # A vector of zeros is none; balanced, two of them would find each other.
+        self._covered = [
+            np.asarray(embeddings.covered[ids]) & vectors.any(axis=1)
+            for ids, vectors in zip((self._sources, self._targets), self._vectors, strict=True)
+        ]
+        self._near_targets, self._near_sources = search_both(
+            self._vectors[0],
+            self._vectors[1],
+            max(_CANDIDATES, match.csls_k),
+            source_ids=self._sources,
+            target_ids=self._targets,
+            source_covered=self._covered[0],
+            target_covered=self._covered[1],
+            options=SearchOptions(device=str(device), seed=run_seed % 2**31),
+        )
+        shape = (len(self._sources), len(self._targets))
+        # Whether all scores may be held at once, and there is one for every pair.
+        self._is_small = fits_dense(shape, device) and all(bool(covered.all()) for covered in self._covered)
+
+    def ranks(self, channels: tuple[str, ...], seeds: IntArray) -> dict[str, Ranks]:
+        """The ranks of the test links by each scoring: of the vectors alone, and with the evidence of all channels."""
+        match = self._match
+        context = ChannelContext(
+            dataclasses.replace(self._task, test_links=self._links[:0]),
+            seeds,
+            self._embeddings,
+            self._near_targets,
+            self._near_sources,
+            match.csls_k,
+            match.weights,
+        )
+        self._graph = gather_candidates(("structure",), context)
+        self._gold = self._graph.find(self._links)
+        plain = self._by_matrix() if self._is_small else self._by_chunks()
+        result: dict[str, Ranks] = {str(name): ranks for name, ranks in plain.items()}
+        result["transport"] = self._by_transport(self._graph.column("cosine"))
+        others = [name for name in channels if name != "structure"]
+        if others:
+            self._graph = gather_candidates(channels, context)
+            self._gold = self._graph.find(self._links)
+            added = weighted_evidence(self._graph, match.weights)
+            if added.any():
+                label = "+".join(others)
+                result[f"csls+{label}"] = self._by_edges(self._score("csls", added))
+                result[f"transport+{label}"] = self._by_transport(self._graph.column("cosine") + added)
+        if match.scoring not in ("cosine", "csls", "transport"):
+            result[match.scoring] = self._by_edges(
+                self._score(match.scoring, weighted_evidence(self._graph, match.weights))
+            )
+        return result
+
+    def _score(self, name: str, added: FloatArray) -> FloatArray:
+        match = self._match
+        context = ScoringContext(self._embeddings, match.temperature, match.iterations, self._device)
+        return scoring_of(name).score(self._graph, added, context)
+
+    def _by_matrix(self) -> dict[Scoring, Ranks]:
+        """Ranks by cosine and by CSLS from one matrix of all scores."""
+        matrix = cosine_matrix(self._vectors[0], self._vectors[1], self._device)
+        result: dict[Scoring, Ranks] = {"cosine": rank_matrix(matrix, *self._gold_indices())}
+        row_means, column_means = (torch.from_numpy(means).to(self._device) for means in self._near_means())
+        matrix.sub_(row_means[:, None] / 2).sub_(column_means / 2)  # half of CSLS
+        result["csls"] = rank_matrix(matrix, *self._gold_indices())
+        return result
+
+    def _by_chunks(self) -> dict[Scoring, Ranks]:
+        """Ranks by cosine and by CSLS of as many links as the device ranks in minutes, a chunk of them at a time."""
+        rows, columns = self._gold_indices()
+        source_means, target_means = self._near_means()
+        return rank_links_by(
+            self._vectors[0][rows],
+            self._vectors[1][columns],
+            means=(source_means[rows], target_means[columns]),
+            ranked=_sample(len(self._links), self._vectors[0].shape[1], self._device),
+            source_covered=self._covered[0][rows],
+            target_covered=self._covered[1][columns],
+            device=self._device,
+            chunk_bytes=1 << 28 if self._device.type == "cpu" else 4 << 30,
+        )
+
+    def _near_means(self) -> tuple[FloatArray, FloatArray]:
+        """The mean cosine of each source, and of each target, to its nearest of the other side."""
+        k = self._match.csls_k
+        return mean_nearest(self._near_targets, k), mean_nearest(self._near_sources, k)
+
+    def _gold_indices(self) -> tuple[IntArray, IntArray]:
+        """Row and column of each test link."""
+        rows, columns = (
+            np.searchsorted(ids, self._links[:, side]) for side, ids in enumerate((self._sources, self._targets))
+        )
+        return rows, columns
+
+    def _by_edges(self, scores: FloatArray, same: float = SAME_SCORE) -> Ranks:
+        """Ranks among the candidates; a partner that is none of them is last."""
+        gold = np.full(len(self._links), np.nan)
+        gold[self._gold >= 0] = scores[self._gold[self._gold >= 0]]
+        return Ranks(
+            rank_edges(self._graph.sources, scores, self._links[:, 0], gold, len(self._targets), same),
+            rank_edges(self._graph.targets, scores, self._links[:, 1], gold, len(self._sources), same),
+        )
+
+    def _by_transport(self, edge_scores: FloatArray) -> Ranks:
+        """Ranks by the transport plan over all pairs, or over the candidates where those are too many."""
+        rows = np.searchsorted(self._sources, self._graph.sources)
+        columns = np.searchsorted(self._targets, self._graph.targets)
+        shape = (len(self._sources), len(self._targets))
+        if not self._is_small:
+            plan = transport_sparse(rows, columns, edge_scores, shape, self._match.temperature, self._match.iterations)
+            return self._by_edges(plan, _SAME_PLAN)
+        how = self._match.temperature, self._match.iterations
+        everywhere = dense_plan(*self._vectors, (rows, columns), edge_scores, *how, self._device)
+        return rank_matrix(everywhere, *self._gold_indices(), _SAME_PLAN)
+
+
+def _sample(num_links: int, dim: int, device: torch.device) -> IntArray:
+    """Which of so many links to rank: all, or evenly spread ones where all would take hours."""
+    most = int(MOST_PRODUCTS[device.type] // (2 * num_links * dim))
+    if most >= num_links:
+        return np.arange(num_links)
+    return np.unique(np.linspace(0, num_links - 1, max(most, _LEAST_RANKED)).astype(np.int64))
+
+
+def _real(
+    task: AlignmentTask,
+    known: IntArray,
+    alignment: Alignment,
+    source_neighbors: Neighbors,
+    target_neighbors: Neighbors,
+    match: MatchSettings,
+) -> dict[str, PairFigures]:
+    """The figures of the paper's selections by the vectors alone, and of the run's own pairs."""
+    graph = build_candidates(source_neighbors, target_neighbors)
+    cosines = graph.column("cosine")
+    selected = {
+        "mutual_5nn": mutual_knn(graph, cosines, 5),
+        "mutual_top1": mutual_top1(graph, cosines),
+        "csls_mutual_top1": mutual_top1(graph, csls(graph, source_neighbors, target_neighbors, match.csls_k)),
+    }
+    pairs = {name: graph.pairs(edges) for name, edges in selected.items()}
+    pairs["scoring_mutual_top1"] = alignment.pairs[alignment.mutual]
+    pairs["accepted"] = alignment.pairs[alignment.accepted]
+    return {
+        name: precision_recall_f1(found[~are_among(found, known)], task.test_links) for name, found in pairs.items()
+    }

@@ -1,0 +1,82 @@
+"""The stage `integrate`: one vector for each entity, all in one space."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from largegnn.artifacts import AlignmentTask, EntityEmbeddings, FloatArray, SubgraphSet, TrainedModel
+from largegnn.machine.devices import choose_device
+from largegnn.seams.tables import ENCODERS
+from largegnn.settings import IntegrateSettings, TrainSettings
+
+__all__ = ["IntegrateOutcome", "Integrated", "integrate"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class IntegrateOutcome:
+    """How many entities have no vector, and how many numbers a vector has."""
+
+    num_uncovered: int
+    dim: int
+
+
+@dataclass(frozen=True)
+class Integrated:
+    """The vectors."""
+
+    embeddings: EntityEmbeddings
+    outcome: IntegrateOutcome
+
+
+def integrate(
+    task: AlignmentTask,
+    model: TrainedModel,
+    subgraphs: SubgraphSet,
+    train: TrainSettings,
+    integrate: IntegrateSettings,
+    device: str,
+    work: Path | None = None,
+) -> Integrated:
+    """Encode the whole graph, or take the mean over the subgraphs; large results are mapped from a file in `work`."""
+    import torch
+
+    from largegnn.embedding.feeding import SubgraphFeed
+    from largegnn.embedding.integrate import average_subgraphs, encode_full
+    from largegnn.embedding.model import load_weights
+    from largegnn.embedding.structure import build_structure
+
+    encoder = ENCODERS[model.encoder](model.entity_rows.shape[1])
+    load_weights(encoder, model.encoder_weights)
+    chosen = choose_device(device)
+    encoder = encoder.to(chosen).eval()
+    # The rows may be mapped from a file; a tensor over them reads only what is asked for.
+    entity_rows = torch.from_numpy(np.asarray(model.entity_rows).copy())
+    relation_rows = torch.from_numpy(np.asarray(model.relation_rows).copy()).to(chosen)
+    memory_bytes = int(train.max_memory_gb * 2**30)
+    outputs = _outputs(task.num_entities, encoder.output_dim, memory_bytes, work)
+    if integrate.method == "full":
+        structure = build_structure(task.num_entities, task.triples, task.num_relations)
+        chunk_bytes = memory_bytes // 16
+        found = encode_full(encoder, entity_rows, relation_rows, structure, outputs=outputs, chunk_bytes=chunk_bytes)
+    else:
+        feed = SubgraphFeed(subgraphs, task.num_relations, chosen, cache_bytes=0)
+        found = average_subgraphs(encoder, entity_rows, relation_rows, feed, outputs=outputs)
+    num_uncovered = int((~found.covered).sum())
+    if num_uncovered:
+        _log.warning("integrate: %s entities are not covered", f"{num_uncovered:,}")
+    return Integrated(found, IntegrateOutcome(num_uncovered, found.vectors.shape[1]))
+
+
+def _outputs(num_entities: int, dim: int, memory_bytes: int, folder: Path | None) -> FloatArray | None:
+    """A mapped file for vectors that would take more than half of the memory allowed; None leaves it to memory."""
+    if folder is None or 4 * num_entities * dim <= memory_bytes // 2:
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    return cast(FloatArray, np.lib.format.open_memmap(folder / "vectors.npy", "w+", np.float32, (num_entities, dim)))

@@ -1,0 +1,54 @@
+"""The stage `partition`: the merged graph is divided into parts, as many as the plan says."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from largegnn.artifacts import AlignmentTask, DivisionPlan, MergedGraph, Partition
+from largegnn.division.landmarks import check_cap
+from largegnn.machine.devices import memory_budget
+from largegnn.planning.sizes import plan_division
+from largegnn.seams.tables import PARTITIONERS
+from largegnn.settings import DivisionSettings, LandmarkSettings, ProtocolSettings
+
+__all__ = ["Partitioned", "partition", "plan_for"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Partitioned:
+    """Disjoint parts, and the plan they follow."""
+
+    parts: Partition
+    outcome: DivisionPlan
+
+
+def partition(
+    task: AlignmentTask,
+    merged: MergedGraph,
+    protocol: ProtocolSettings,
+    division: DivisionSettings,
+    landmarks: LandmarkSettings,
+    seed: int,
+    device: str,
+) -> Partitioned:
+    """Divide the merged graph with the partitioner of the settings."""
+    plan = plan_for(task, division, landmarks, device)
+    _log.info("partition: %d parts, cap %s: %s", plan.num_parts, f"{plan.cap:,}", plan.reason)
+    partitioner = PARTITIONERS[division.partitioner]
+    parts = partitioner(task, merged, protocol.seeds_from, plan.num_parts, seed)
+    if landmarks.enabled:
+        check_cap(parts, plan.cap)
+    return Partitioned(parts, plan)
+
+
+def plan_for(task: AlignmentTask, division: DivisionSettings, landmarks: LandmarkSettings, device: str) -> DivisionPlan:
+    """How many parts and how large, from the settings and, where they say auto, from the task and the device."""
+    parts, cap = division.parts, landmarks.cap if landmarks.enabled else "auto"
+    if parts != "auto" or cap != "auto":
+        known_parts, known_cap = (None if isinstance(value, str) else value for value in (parts, cap))
+        return plan_division(task.num_entities, len(task.triples), known_parts, known_cap)
+    budget = memory_budget(device)
+    return plan_division(task.num_entities, len(task.triples), None, None, budget.mb, budget.owner)
