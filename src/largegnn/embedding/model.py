@@ -52,7 +52,7 @@ class EmbeddingModel:
         gradient = rows.grad if rows.grad is not None else torch.zeros_like(rows)
         exchange.reduce_dense(self.dense)
         ids, gradient = exchange.gather_rows(ids, gradient)
-        # The entities of a subgraph are distinct, and the exchange adds up the gradients of several workers for one row.
+        # The entities of a subgraph are distinct, and the exchange adds up what several workers have for one row.
         self.entities.update(ids, gradient, learning_rate, trusted=True)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate

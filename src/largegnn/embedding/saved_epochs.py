@@ -1,8 +1,8 @@
 """What is kept of a training run as it goes: the last epoch, to resume from, and the best one, to end with.
 
 In: the model and its history after an epoch. Out: both, as they were saved, on every worker.
-The idea: the first worker alone reads and writes, and broadcasts to the others. The checkpoint of an epoch is written before
-the same epoch is kept as the best: whatever happens in between, the history then shows which epoch is missing.
+The idea: the first worker alone reads and writes, and broadcasts to the others. The checkpoint of an epoch is written
+before the same epoch is kept as the best: whatever happens in between, the history then shows which epoch is missing.
 """
 
 from __future__ import annotations
