@@ -55,8 +55,8 @@ class AlignmentResult:
         expected = match.threshold.expected_precision
         sure = "not calibrated" if expected is None else f"expected precision {expected:.3f}"
         return (
-            f"AlignmentResult({self.title!r}: {match.num_accepted:,} pairs of {graphs.num_source_entities:,} source and "
-            f"{graphs.num_target_entities:,} target entities, {sure})"
+            f"AlignmentResult({self.title!r}: {match.num_accepted:,} pairs of {graphs.num_source_entities:,} source "
+            f"and {graphs.num_target_entities:,} target entities, {sure})"
         )
 
     @property
@@ -126,19 +126,18 @@ class AlignmentResult:
         """What an entity is matched with and why: its candidates, best first, with the evidence for each."""
         return self._explainer.explain(self.entity(entity, side))
 
-    def evaluate(self, links: IntArray | pl.DataFrame, *, complete: bool = True) -> PairFigures:
+    def evaluate(self, links: IntArray | pl.DataFrame) -> PairFigures:
         """Precision, recall and F1 of the pairs by links given as ids (k, 2) or as a frame of two columns of names.
 
-        A pair that is a valid link counts neither way, unless the links ask for it. Where the links are not `complete`,
-        pairs that touch none of them are not judged.
+        A pair that is a valid link counts neither way, unless the links ask for it. `partial_precision` is the one to
+        look at where the links are only some of those there are.
         """
-        from largegnn.evaluation.pair_metrics import precision_recall_f1, touching
+        from largegnn.evaluation.pair_metrics import precision_recall_f1
 
         ids = self._link_ids(links)
         pairs = self.alignment.pairs[self.alignment.accepted]
         known = are_among(pairs, self.task.valid_links) & ~are_among(pairs, ids)
-        pairs = pairs[~known]
-        return precision_recall_f1(pairs if complete else pairs[touching(pairs, ids)], ids)
+        return precision_recall_f1(pairs[~known], ids)
 
     def entity(self, name: str, side: str | None = None) -> int:
         """The id of an entity by its name; `side` is needed where both graphs have one of that name."""

@@ -22,9 +22,9 @@ class Alignment:
     Row i is the pair `pairs[i]` (source, target): each is among the best few of the other by the scoring in use, or the
     selection chose the pair. Sorted by source and `source_ranks`, the rank of the target among the source's candidates
     (1 = best; `target_ranks` the other way).
-    `evidence` (c, p) has one row for each name in `columns`; `scores` rate the pair by the scoring in use, `margins` say
-    how far its score lies above that of the best rival of either end, `confidence` is the calibrated probability that it
-    is right (a score from 0 to 1 where the run is not calibrated), `accepted` the decision.
+    `evidence` (c, p) has one row for each name in `columns`; `scores` rate the pair by the scoring in use, `margins`
+    say how far its score lies above that of the best rival of either end, `confidence` is the calibrated probability
+    that it is right (a score from 0 to 1 where the run is not calibrated), `accepted` the decision.
     `reasons` (num_entities,) says for each entity why it has no accepted pair, as an index in `REASONS`.
     """
 

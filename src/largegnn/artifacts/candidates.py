@@ -61,7 +61,7 @@ class CandidateGraph:
         return CandidateGraph(self.sources, self.targets, {**self.evidence, **columns})  # type: ignore[dict-item]
 
     def joined_with(self, pairs: IntArray, missing: float = 0.0) -> CandidateGraph:
-        """This graph with the pairs (p, 2) as edges too; new edges have `missing` as evidence in every column."""
+        """The graph with the pairs (p, 2) as edges too; new edges have `missing` as evidence in every column."""
         new = np.unique(pair_keys(pairs))
         old = pair_keys(self.pairs())
         new = np.setdiff1d(new, old, assume_unique=True)

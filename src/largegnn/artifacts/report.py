@@ -18,6 +18,7 @@ class Protocol:
     fold: int
     num_test_links: int
     num_ranked_links: int | None
+    gold: str
     ideal_candidates: str
     real_candidates: str
     channels: tuple[str, ...]
@@ -40,12 +41,20 @@ class RankFigures:
 
 @dataclass(frozen=True)
 class PairFigures:
-    """How good a set of pairs is; a share of nothing is None."""
+    """How good a set of pairs is by known links; a share of nothing is None.
+
+    `precision` and `f1` count every pair that is no known link as wrong: right where the links are complete.
+    `partial_precision` and `partial_f1` judge only the `judged` pairs that touch a known link: right where the links
+    are a part of the truth. `recall` is the same for both.
+    """
 
     precision: float | None
     recall: float | None
     f1: float | None
     pairs: int
+    partial_precision: float | None
+    partial_f1: float | None
+    judged: int
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def _options(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; exit with 2 for bad input, 3 if the machine refuses, 4 if training fails, 128 + n for a signal n."""
+    """Run a command; exit with 2 for bad input, 3 if the machine refuses, 4 if training fails, 128 + n for signal n."""
     from largegnn.machine.processes import Interrupted, install_signal_handlers
 
     install_signal_handlers()

@@ -32,13 +32,23 @@ def print_figures(summary: RunSummary) -> None:
     ]
     columns = ("scoring", *(_label(key) for key in measures), f"{_label(measures[0])} both ways")
     print_table(f"ideal setting: test sources rank all test targets; {line}", columns, rows)
+    is_full = evaluation.protocol.gold == "full"
+    judged = "every pair outside them counts as wrong" if is_full else "pairs that touch none of them are not judged"
     pairs = [
-        (name, share(figures.precision), share(figures.recall), share(figures.f1), number(figures.pairs))
+        (
+            name,
+            share(figures.precision if is_full else figures.partial_precision),
+            share(figures.recall),
+            share(figures.f1 if is_full else figures.partial_f1),
+            number(figures.pairs if is_full else figures.judged),
+            *(() if is_full else (share(figures.precision), share(figures.f1), number(figures.pairs))),
+        )
         for name, figures in evaluation.real.items()
     ]
+    plain = () if is_full else ("plain precision", "plain F1", "all pairs")
     print_table(
-        f"real setting: pairs among all entities that are no seeds; {line}",
-        ("selection", "precision", "recall", "F1", "pairs"),
+        f"real setting: pairs among all entities that are no seeds, {evaluation.protocol.gold} gold ({judged}); {line}",
+        ("selection", "precision", "recall", "F1", "pairs" if is_full else "judged", *plain),
         pairs,
     )
 

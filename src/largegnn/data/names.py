@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import zlib
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -42,6 +43,13 @@ class EntityNames:
             expected=f"an entity of the {side or 'source or target'} graph, written as in its file",
             fix=f"did you mean {' or '.join(near)}?" if near else "largegnn export RUN --form tsv lists the pairs",
         )
+
+    def find_all(self, names: Sequence[str], side: str) -> IntArray:
+        """The ids of names of one side (k,), -1 for those it does not have."""
+        found = np.full(len(names), -1, dtype=np.int64)
+        for row, name in enumerate(names):
+            found[row] = next((index for index in self._all(name) if self._side(index) == side), -1)
+        return found
 
     def near(self, name: str, count: int = 3) -> list[str]:
         """Names that look like this one: the same local name first, then the same letters, in an even sample."""

@@ -10,18 +10,22 @@ import numpy as np
 from largegnn.artifacts import IntArray, Mask, pair_keys
 from largegnn.artifacts.report import PairFigures
 
-__all__ = ["precision_recall_f1", "touching"]
+__all__ = ["is_complete", "precision_recall_f1", "touching"]
 
 
 def precision_recall_f1(pairs: IntArray, test_links: IntArray) -> PairFigures:
     """Judge pairs (p, 2), without seeds, against all test links (k, 2), both as sets; a share of nothing is None."""
     output, links = _distinct_keys(pairs), _distinct_keys(test_links)
     num_right = len(np.intersect1d(output, links, assume_unique=True))
+    judged = int(touching(pairs, test_links)[_first_of_each(pairs)].sum())
     return PairFigures(
         precision=num_right / len(output) if len(output) else None,
         recall=num_right / len(links) if len(links) else None,
         f1=2 * num_right / (len(output) + len(links)) if len(output) + len(links) else None,
         pairs=len(pairs),
+        partial_precision=num_right / judged if judged else None,
+        partial_f1=2 * num_right / (judged + len(links)) if judged + len(links) else None,
+        judged=judged,
     )
 
 
@@ -29,6 +33,22 @@ def touching(pairs: IntArray, links: IntArray) -> Mask:
     """Which of the pairs (p, 2) have an end in one of the links (k, 2), (p,)."""
     found: Mask = np.isin(pairs[:, 0], links[:, 0]) | np.isin(pairs[:, 1], links[:, 1])
     return found
+
+
+def is_complete(free: Mask, num_sources: int, links: IntArray) -> bool:
+    """Whether links (k, 2) can be the whole truth: every entity of a side that is `free` (n,) to be matched has one.
+
+    A side without free entities says nothing.
+    """
+    linked = np.zeros(len(free), dtype=bool)
+    linked[links.ravel()] = True
+    sides = (slice(0, num_sources), slice(num_sources, None))
+    return any(bool(free[side].any()) and bool(linked[side][free[side]].all()) for side in sides)
+
+
+def _first_of_each(pairs: IntArray) -> IntArray:
+    """The index of the first of equal pairs (p, 2), for each distinct pair."""
+    return np.unique(pair_keys(pairs), return_index=True)[1]
 
 
 def _distinct_keys(pairs: IntArray) -> IntArray:

@@ -75,7 +75,7 @@ class TripleIndex:
 def matched_neighbors(
     index: TripleIndex, counterparts: dict[int, IntArray], source: int, target: int
 ) -> tuple[MatchedNeighbors, ...]:
-    """The matched pairs among the neighbours of the two ends, strongest first; `counterparts` maps sources to targets."""
+    """The matched pairs among the neighbours of both ends, strongest first; `counterparts` maps sources to targets."""
     near_source, near_target = index.hops(source), index.hops(target)
     found = [
         MatchedNeighbors(

@@ -38,7 +38,7 @@ ScoreFunction = Callable[[CandidateGraph, FloatArray, ScoringContext], FloatArra
 
 @dataclass(frozen=True)
 class StandIn:
-    """Weights of the evidence where there is nothing to learn them from: of columns, of the two margins, and an offset."""
+    """Weights where there is nothing to learn them from: of columns of evidence, of both margins, and an offset."""
 
     evidence: Mapping[str, float]
     margins: tuple[float, float]

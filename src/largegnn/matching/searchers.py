@@ -1,8 +1,8 @@
 """Nearest neighbours by any searcher: the one door, `search` and `search_both`, and our own searchers.
 
 In: vectors of queries (q, d) and of a corpus (c, d), of any length, in memory or memory-mapped, with masks of what is
-covered and the ids of the rows. Out: `Neighbors`, for each query the ids and cosines of its k nearest, by (-score, row),
-and how they were found.
+covered and the ids of the rows. Out: `Neighbors`, for each query the ids and cosines of its k nearest, by (-score,
+row), and how they were found.
 
 The door holds every check, so that a searcher sees only rows with a direction: uncovered rows and vectors of zeros
 find nothing and are never found. "auto" searches exactly on a GPU, and on the processor up to the size where that

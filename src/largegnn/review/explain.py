@@ -1,7 +1,7 @@
 """Why an entity is matched, or not: its candidates with evidence, the matched neighbours behind them, and who won.
 
-In: a finished alignment. Out: an `Explanation` in names, for words, tables and JSON. Cost: one pass over the triples and
-pairs when the explainer is made; then what concerns one entity.
+In: a finished alignment. Out: an `Explanation` in names, for words, tables and JSON. Cost: one pass over the triples
+and pairs when the explainer is made; then what concerns one entity.
 """
 
 from __future__ import annotations

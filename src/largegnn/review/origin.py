@@ -18,7 +18,7 @@ __all__ = ["export_info"]
 def export_info(
     summary: RunSummary, title: str, *, base_iri: str | None = None, prefixes: Mapping[str, str] | None = None
 ) -> ExportInfo:
-    """The origin of an alignment, for the head of its files; `base_iri` and `prefixes` are for names that are no IRIs."""
+    """Where an alignment comes from, for the head of its files; `base_iri` and `prefixes` are for RDF forms."""
     settings, match = summary.settings, summary.match
     assert match is not None, "only a run with pairs is exported"
     return ExportInfo(

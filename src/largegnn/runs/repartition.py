@@ -1,4 +1,4 @@
-"""Repartitioning: divisions with other random seeds, made beside the training, so that no triple is lost to it for good.
+"""Repartitioning: divisions with other random seeds, made beside the training, so that no triple is lost for good.
 
 In: a run folder whose graph is merged. Out: the division of any number, mapped from a scratch artifact. The next one is
 always in the making, in a process of its own: METIS holds the interpreter's lock and would stop the training. A

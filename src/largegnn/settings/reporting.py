@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -16,6 +16,11 @@ __all__ = ["EvaluateSettings", "ReportSettings"]
 class EvaluateSettings(Section):
     """What is measured on the test links (stage `evaluate`)."""
 
+    gold: Literal["auto", "full", "partial"] = Field(
+        "auto",
+        description="Whether the test links are all links there are. full: pairs outside them are wrong. partial: "
+        "pairs that touch none of them are not judged. auto: full where every entity of a side has a link.",
+    )
     measures: Annotated[tuple[str, ...], PartsOf(MEASURES)] = Field(
         ("hits@1", "hits@5", "hits@10", "mrr"), description="Measures of the ranks of the test links."
     )

@@ -2,8 +2,8 @@
 
 A stage is the function of its own name in the file of its own name. It takes exactly the settings sections and the
 artifacts it needs, by name, and returns a frozen dataclass: the artifacts it made, and `outcome`, what it found out.
-Besides these a stage may ask for what `runs/arguments.py` lists: its own random seed, the device, a folder that survives
-a kill, the outcome of an earlier stage. Test links are handed to `evaluate` alone.
+Besides these a stage may ask for what `runs/arguments.py` lists: its own random seed, the device, a folder that
+survives a kill, the outcome of an earlier stage. Test links are handed to `evaluate` alone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ __all__ = ["STAGES", "STAGE_NAMES", "Stage", "derived_seed", "stage_index"]
 class Stage:
     """One step: the stages it needs, the settings it reads, the artifacts it makes.
 
-    `outcome` is the address of its type, which is read without importing the stage. `idle_sections` are those that make no difference with the settings at hand: changing them costs nothing.
+    `outcome` is the address of its type, which is read without importing the stage. `idle_sections` are those that make
+    no difference with the settings at hand: changing them costs nothing.
     """
 
     name: str

@@ -32,7 +32,7 @@ from largegnn.artifacts import (
 from largegnn.division.quality import share_kept
 from largegnn.evaluation.measures import summarise
 from largegnn.evaluation.metrics import SAME_SCORE, Ranks, Scoring, rank_edges, rank_links_by, rank_matrix
-from largegnn.evaluation.pair_metrics import precision_recall_f1
+from largegnn.evaluation.pair_metrics import is_complete, precision_recall_f1
 from largegnn.machine.devices import choose_device
 from largegnn.matching.candidates import build_candidates, csls, mean_nearest
 from largegnn.matching.channels import ChannelContext, gather_candidates
@@ -85,11 +85,12 @@ def evaluate(
         ideal = {name: summarise(found, evaluate.measures) for name, found in ranks.items()}
         num_ranked = len(ranks["cosine"].source_to_target)
         known = task.held_out(protocol.seeds_from)
+        known = known[~are_among(known, task.test_links)]
         real = _real(task, known, alignment, source_neighbors, target_neighbors, match)
         judged = alignment.mutual & ~are_among(alignment.pairs, known)
         right = are_among(alignment.pairs[judged], task.test_links)
         rows = reliability(alignment.confidence[judged], right)
-    measured = _protocol(task, data, protocol, channels, match, rounds, run_seed, num_ranked)
+    measured = _protocol(task, data, protocol, channels, match, rounds, evaluate, run_seed, num_ranked)
     kept = share_kept(task.test_links, membership)
     return Evaluated(Evaluation(measured, ideal, real, rows, kept))
 
@@ -101,6 +102,7 @@ def _protocol(
     channels: tuple[str, ...],
     match: MatchSettings,
     rounds: RoundSettings,
+    evaluate: EvaluateSettings,
     run_seed: int,
     num_ranked: int | None,
 ) -> Protocol:
@@ -114,6 +116,7 @@ def _protocol(
         fold=data.fold,
         num_test_links=len(task.test_links),
         num_ranked_links=num_ranked,
+        gold=_gold(task, protocol, evaluate),
         ideal_candidates="all test targets for each test source, and the other way round; ties count against us",
         real_candidates="all entities of either side that are no seeds",
         channels=channels,
@@ -124,6 +127,15 @@ def _protocol(
         rounds=rounds.number,
         seed=run_seed,
     )
+
+
+def _gold(task: AlignmentTask, protocol: ProtocolSettings, evaluate: EvaluateSettings) -> str:
+    """Whether the test links are the whole truth, as the settings say or as the links look."""
+    if evaluate.gold != "auto":
+        return evaluate.gold
+    free = task.free(protocol.seeds_from)
+    free[task.held_out(protocol.seeds_from).ravel()] = False
+    return "full" if is_complete(free, task.num_source_entities, task.test_links) else "partial"
 
 
 class _Contest:

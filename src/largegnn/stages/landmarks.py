@@ -34,7 +34,7 @@ def landmarks(
     protocol: ProtocolSettings,
     landmarks: LandmarkSettings,
 ) -> Recalled:
-    """Fill every part up to the cap with the landmarks worth most to it; without landmarks the parts stay as they are."""
+    """Fill every part up to the cap with the landmarks worth most to it; switched off, the parts stay as they are."""
     if not landmarks.enabled:
         return Recalled(parts, LandmarksOutcome(0))
     membership = add_landmarks(
