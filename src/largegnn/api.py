@@ -6,10 +6,8 @@ with the result, which `AlignmentResult.save` keeps.
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,28 +18,20 @@ import numpy.typing as npt
 from largegnn.artifacts import (
     Alignment,
     AlignmentTask,
-    Cost,
-    DivisionPlan,
     EntityEmbeddings,
-    EpochRecord,
     Evaluation,
     Neighbors,
-    Partition,
-    PartitionQuality,
-    StringTable,
-    SubgraphSet,
-    TaskNames,
     TrainedModel,
 )
 from largegnn.data.inputs import DataInput
-from largegnn.data.load import LoadedPair, LoadSummary, load_pair
+from largegnn.data.load import LoadedPair, load_pair
 from largegnn.errors import InputError
 from largegnn.result import AlignmentResult
-from largegnn.runs.pipeline import open_store, put_stage, resume_input, run_pipeline
+from largegnn.runs.on_task import Division, Training, division_of, run_task
+from largegnn.runs.pipeline import resume_input, run_pipeline
 from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore
 from largegnn.settings import WORLD_PRESETS, DataSettings, Settings, WorldSettings, resolve
-from largegnn.stages.load import Loaded
 from largegnn.stages.match import MatchOutcome
 from largegnn.stages.partition import plan_for
 
@@ -59,12 +49,14 @@ __all__ = [
     "compare",
     "data_input",
     "divide",
+    "division_of",
     "evaluate",
     "generate",
     "inspect",
     "load",
     "match",
     "open_run",
+    "run_task",
     "search",
     "train",
     "update",
@@ -211,63 +203,12 @@ def inspect(pair: LoadedPair, settings: AnySettings = None, memory_mb: float | N
     )
 
 
-@dataclass(frozen=True)
-class Division:
-    """A divided task: the subgraphs, how much they keep, and what each step cost."""
-
-    num_parts: int
-    cap: int
-    parts: Partition
-    membership: Partition
-    subgraphs: SubgraphSet
-    quality: PartitionQuality
-    costs: Mapping[str, Cost]
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        """Seconds of each step."""
-        return {name: cost.seconds for name, cost in self.costs.items()}
-
-    @property
-    def peak_memory_mb(self) -> float:
-        """The largest peak of any step."""
-        return max(cost.peak_memory_mb for cost in self.costs.values())
-
-
 def divide(task: AlignmentTask, settings: AnySettings = None) -> Division:
     """Merge a task's graphs at the seeds and divide the result into subgraphs."""
     chosen = Settings.of(settings)
     plan_for(task, chosen.division, chosen.landmarks, chosen.device)  # refused before anything is computed
     with tempfile.TemporaryDirectory(prefix="largegnn-") as folder:
-        return division_of(_run_task(Path(folder), task, chosen, last="subgraphs"))
-
-
-def division_of(run: Run) -> Division:
-    """The division a run holds; the share of test links it keeps is counted here, as no stage before sees them."""
-    import dataclasses
-
-    from largegnn.division.quality import share_kept
-
-    plan, membership = run.outcome("partition", DivisionPlan), run.artifact("membership", Partition)
-    kept = share_kept(run.artifact("task", AlignmentTask).test_links, membership)
-    return Division(
-        num_parts=plan.num_parts,
-        cap=plan.cap,
-        parts=run.artifact("parts", Partition),
-        membership=membership,
-        subgraphs=run.artifact("subgraphs", SubgraphSet),
-        quality=dataclasses.replace(run.outcome("subgraphs", PartitionQuality), test_kept=kept),
-        costs={name: run.cost(name) for name in ("merge", "partition", "landmarks", "subgraphs")},
-    )
-
-
-@dataclass(frozen=True)
-class Training:
-    """A trained model, the vectors of all entities, and what every epoch was like."""
-
-    model: TrainedModel
-    embeddings: EntityEmbeddings
-    history: tuple[EpochRecord, ...]
+        return division_of(run_task(Path(folder), task, None, chosen, last="subgraphs"))
 
 
 def train(task: AlignmentTask, settings: AnySettings = None) -> Training:
@@ -275,7 +216,7 @@ def train(task: AlignmentTask, settings: AnySettings = None) -> Training:
     from largegnn.stages.train import TrainOutcome
 
     with tempfile.TemporaryDirectory(prefix="largegnn-") as folder:
-        run = _run_task(Path(folder), task, Settings.of(settings), last="integrate")
+        run = run_task(Path(folder), task, None, Settings.of(settings), last="integrate")
         return Training(
             run.artifact("model", TrainedModel),
             run.artifact("embeddings", EntityEmbeddings),
@@ -346,27 +287,3 @@ def generate(
     if folder is not None:
         write_pair(pair.task, pair.names, Path(folder), form, compression)
     return pair
-
-
-def run_task(
-    folder: AnyPath, task: AlignmentTask, names: TaskNames, settings: AnySettings = None, *, last: str | None = None
-) -> Run:
-    """Run a task that is at hand in a run folder, up to the stage `last`."""
-    return _run_task(Path(folder), task, Settings.of(settings), names, last)
-
-
-def _run_task(
-    folder: Path, task: AlignmentTask, settings: Settings, names: TaskNames | None = None, last: str | None = None
-) -> Run:
-    digest = hashlib.sha256()
-    for array in (task.triples, task.train_links, task.valid_links, task.test_links):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    inputs = {"task": {"sha256": digest.hexdigest()}}
-    store = open_store(folder)
-    store.folder.mkdir(parents=True, exist_ok=True)
-    store.update_manifest(input=None, input_files=inputs)
-    nothing = StringTable.from_strings(())
-    put_stage(
-        store, settings, inputs, "load", Loaded(task, names or TaskNames(nothing, nothing), LoadSummary.of_task(task))
-    )
-    return run_pipeline(folder, None, settings, last=last)

@@ -25,7 +25,6 @@ def align_command(
 ) -> None:
     """Align two graphs: every pair with a score and a confidence, every other entity with a reason."""
     from largegnn.division import warm_up
-    from largegnn.runs.pipeline import run_pipeline
 
     if dry_run:
         _show_plan(request, as_json)
@@ -34,14 +33,7 @@ def align_command(
     # Loading compiled code takes a moment; it goes on while the files are read. Not a daemon: one that is cut off when
     # the program ends with an error adds a traceback to it.
     threading.Thread(target=warm_up).start()
-    run = run_pipeline(
-        request.out,
-        request.given,
-        request.settings,
-        force=request.force,
-        first=request.first,
-        last=request.last,
-    )
+    run = request.run()
     summary = run.summary()
     if as_json:
         typer.echo(json.dumps({"folder": str(request.out), **summary.to_dict()}, indent=1))

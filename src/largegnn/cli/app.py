@@ -95,3 +95,14 @@ def main(arguments: list[str] | None = None) -> None:
         # The reader of our output has gone (`| head`); that is no failure of ours.
         sys.stderr.close()
         sys.exit(0)
+
+
+def _run(arguments: list[str] | None) -> None:
+    try:
+        app(args=arguments, prog_name="largegnn")
+    except SystemExit as end:
+        # typer makes a silent exit of an interruption.
+        interruption = getattr(end.__context__, "__cause__", None)
+        if isinstance(interruption, KeyboardInterrupt):
+            raise interruption from None
+        raise

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -23,9 +23,6 @@ from largegnn.cli.tables import number, print_table, share
 from largegnn.errors import InputError
 from largegnn.settings import METHODS, Settings
 from largegnn.stages import STAGE_NAMES
-
-if TYPE_CHECKING:
-    from largegnn.runs.run import Run
 
 __all__ = ["divide_command"]
 
@@ -111,12 +108,8 @@ def _rows(requests: Sequence[options.RunRequest]) -> list[_Row]:
 def _kept_row(request: options.RunRequest) -> _Row:
     """The division of a run folder."""
     from largegnn.api import division_of
-    from largegnn.runs.pipeline import run_pipeline
 
-    assert request.out is not None
-    run: Run = run_pipeline(
-        request.out, request.given, request.settings, force=request.force, first=request.first, last=request.last
-    )
+    run = request.run()
     done = [name for name in run.finished() if name in _STAGES]
     cap = run.outcome("partition", DivisionPlan).cap if "partition" in done else None
     quality = division_of(run).quality if _LAST in done else None

@@ -28,6 +28,7 @@ from largegnn.stages import STAGE_NAMES
 
 if TYPE_CHECKING:
     from largegnn.data.inputs import DataInput
+    from largegnn.runs.run import Run
 
 __all__ = [
     "DATA_FLAGS",
@@ -90,6 +91,13 @@ class RunRequest:
     force: str | None = None
     first: str | None = None
     last: str | None = None
+
+    def run(self) -> Run:
+        """Bring the run folder up to the last stage asked for."""
+        from largegnn.runs.pipeline import run_pipeline
+
+        assert self.out is not None, "the command has a run folder"
+        return run_pipeline(self.out, self.given, self.settings, force=self.force, first=self.first, last=self.last)
 
     def with_changes(self, changes: Sequence[str]) -> RunRequest:
         """The same with some settings changed, each as `key=value`."""

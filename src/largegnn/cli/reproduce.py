@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from largegnn.cli import options
 from largegnn.errors import InputError, StorageError
-from largegnn.paper.records import ResultRecord, read_results
-from largegnn.paper.reproduce import missing_data, plan_runs, reproduce
 from largegnn.paper.systems import TABLES, PaperSystem, Table, read_systems
-from largegnn.paper.tables import make_rows, rows_as_json, table_markdown
+
+if TYPE_CHECKING:
+    from largegnn.paper.records import ResultRecord
 
 __all__ = ["reproduce_command"]
 
@@ -42,6 +42,9 @@ def reproduce_command(
     as_json: options.JsonOption = False,
 ) -> None:
     """Run what is missing of the paper's tables, and show the paper's figures beside ours. Resumes by itself."""
+    from largegnn.paper.records import read_results
+    from largegnn.paper.reproduce import missing_data, plan_runs, reproduce
+
     tables = _tables(table)
     if device not in ("auto", "cpu", "cuda"):
         raise InputError(f"no device is called {device!r}", expected="auto, cpu or cuda")
@@ -110,6 +113,8 @@ def _show(
     as_json: bool,
 ) -> None:
     """The tables as Markdown and JSON in files, and one of the two on standard output."""
+    from largegnn.paper.tables import make_rows, rows_as_json, table_markdown
+
     found: dict[str, Any] = {}
     pages = []
     for table in tables:

@@ -15,18 +15,7 @@ __all__ = ["train_command"]
 @options.takes_request(*options.DATA_FLAGS, "--seed", "--device", folder=options.RunFolder(last="integrate"))
 def train_command(request: options.RunRequest, as_json: options.JsonOption = False) -> None:
     """Merge, divide, train, and bring all entities into one space."""
-    from largegnn.runs.pipeline import run_pipeline
-
-    assert request.out is not None
-    run = run_pipeline(
-        request.out,
-        request.given,
-        request.settings,
-        force=request.force,
-        first=request.first,
-        last=request.last,
-    )
-    summary = run.summary()
+    summary = request.run().summary()
     if as_json:
         typer.echo(json.dumps({"folder": str(request.out), **summary.to_dict()}, indent=1))
         return
