@@ -16,8 +16,9 @@ from largegnn.data.readers import read_links, read_triples
 from largegnn.division.merge import merge
 from largegnn.export import EXPORTERS, ExportInfo, export
 from largegnn.matching import SEARCHERS, search
-from largegnn.seams.tables import PARTITIONERS, READERS
+from largegnn.seams.tables import ENCODERS, LOSSES, PARTITIONERS, READERS
 from largegnn.settings import PRESETS, Settings, resolve
+from tests.embedding.small_runs import random_subgraphs, small_options, small_trainer
 
 ROOT = Path(__file__).parents[1]
 
@@ -55,10 +56,27 @@ def test_the_reader_of_the_extending_page_works(tmp_path: Path) -> None:
         READERS.remove("arrows")
 
 
+def test_the_encoder_and_the_loss_of_the_extending_page_train() -> None:
+    try:
+        for index in (2, 3):
+            exec(compile(code_of_extending_page(index), "extending.md", "exec"), {})
+        values = {"train": {"encoder": "neighbor_mean", "losses": {"short_rows": 0.1}}}
+        chosen = resolve(Settings, PRESETS, values=values).train
+        options = small_options(encoder=chosen.encoder, losses=chosen.losses)
+        assert options.losses["short_rows"] == 0.1
+        trainer = small_trainer(random_subgraphs(2), options)
+        before = trainer.model.entities.values.clone()
+        trainer.run()
+        assert not trainer.model.entities.values.equal(before)
+    finally:
+        ENCODERS.remove("neighbor_mean")
+        LOSSES.remove("short_rows")
+
+
 def test_the_searcher_of_the_extending_page_works() -> None:
     vectors = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
     try:
-        exec(compile(code_of_extending_page(2), "extending.md", "exec"), {})
+        exec(compile(code_of_extending_page(4), "extending.md", "exec"), {})
         found, exact = (search(vectors[:10], vectors[10:], 3, method) for method in ("all", "torch"))
         assert found.positions.tolist() == exact.positions.tolist()
     finally:
@@ -69,7 +87,7 @@ def test_the_export_form_of_the_extending_page_works(tmp_path: Path) -> None:
     table = pl.DataFrame({"source": ["a"], "target": ["b"], "accepted": [True]})
     info = ExportInfo("1", "run", "s", "t", "train", "csls", None, datetime.date(2026, 1, 1))
     try:
-        exec(compile(code_of_extending_page(3), "extending.md", "exec"), {})
+        exec(compile(code_of_extending_page(5), "extending.md", "exec"), {})
         assert export("jsonl", table, tmp_path / "pairs.jsonl", info) == 1
         assert json.loads((tmp_path / "pairs.jsonl").read_text())["target"] == "b"
     finally:
