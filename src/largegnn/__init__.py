@@ -12,12 +12,26 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from largegnn.artifacts import AlignmentTask, MergedGraph, TaskNames
 from largegnn.errors import ArtifactError, InputError, LargeGNNError, StorageError
 from largegnn.version import __version__
 
 if TYPE_CHECKING:
-    from largegnn.api import align, divide, generate, inspect, load, open_run, update
+    from largegnn.api import (
+        align,
+        compare,
+        divide,
+        download,
+        evaluate,
+        generate,
+        inspect,
+        load,
+        match,
+        open_run,
+        search,
+        train,
+        update,
+    )
+    from largegnn.artifacts import AlignmentTask, MergedGraph, TaskNames
     from largegnn.division.merge import merge
     from largegnn.result import AlignmentResult
     from largegnn.settings import DataSettings, Settings, WorldSettings
@@ -36,35 +50,37 @@ __all__ = [
     "WorldSettings",
     "__version__",
     "align",
+    "compare",
     "divide",
+    "download",
+    "evaluate",
     "generate",
     "inspect",
     "load",
+    "match",
     "merge",
     "open_run",
+    "search",
+    "train",
     "update",
 ]
 
 _HOMES = {
-    "DataSettings": "largegnn.settings",
-    "Settings": "largegnn.settings",
-    "WorldSettings": "largegnn.settings",
     "AlignmentResult": "largegnn.result",
-    "align": "largegnn.api",
-    "divide": "largegnn.api",
-    "generate": "largegnn.api",
-    "inspect": "largegnn.api",
-    "load": "largegnn.api",
+    "AlignmentTask": "largegnn.artifacts",
+    "DataSettings": "largegnn.settings",
+    "MergedGraph": "largegnn.artifacts",
+    "Settings": "largegnn.settings",
+    "TaskNames": "largegnn.artifacts",
+    "WorldSettings": "largegnn.settings",
     "merge": "largegnn.division.merge",
-    "open_run": "largegnn.api",
-    "update": "largegnn.api",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'largegnn' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(_HOMES.get(name, "largegnn.api")), name)
 
 
 def __dir__() -> list[str]:

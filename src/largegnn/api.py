@@ -38,6 +38,7 @@ from largegnn.stages.partition import plan_for
 if TYPE_CHECKING:
     import polars as pl
 
+    from largegnn.datasets.download import Download
     from largegnn.datasets.generator import GeneratedPair
     from largegnn.planning.inspection import Inspection
     from largegnn.runs.compare import Comparison
@@ -50,6 +51,7 @@ __all__ = [
     "data_input",
     "divide",
     "division_of",
+    "download",
     "evaluate",
     "generate",
     "inspect",
@@ -267,6 +269,13 @@ def compare(*runs: AnyPath) -> Comparison:
     from largegnn.runs.compare import compare_runs
 
     return compare_runs([Path(run) for run in runs])
+
+
+def download(name: str, out: AnyPath = "data", *, mirror: str | None = None, force: bool = False) -> Download:
+    """Fetch a public data set by name, compare its checksum and unpack it; `mirror` is another address."""
+    from largegnn.datasets.download import download as fetch_and_unpack
+
+    return fetch_and_unpack(name, Path(out), mirror=mirror, force=force)
 
 
 def generate(

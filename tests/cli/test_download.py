@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import largegnn
-from largegnn.cli import download
+from largegnn.datasets import download
 from largegnn.cli.download import download_command
 from largegnn.datasets.catalogue import DATASETS, DataSet, Listing, RemoteFile
 from largegnn.datasets.fetch import RetryPolicy

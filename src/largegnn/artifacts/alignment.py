@@ -43,8 +43,7 @@ class Alignment:
         object.__setattr__(self, "pairs", frozen(self.pairs, np.int32, (None, 2), "pairs"))
         rows = (len(self.pairs),)
         object.__setattr__(self, "columns", tuple(self.columns))
-        evidence = np.asarray(self.evidence, dtype=np.float32).reshape(len(self.columns), *rows)
-        object.__setattr__(self, "evidence", frozen(evidence, np.float32, (len(self.columns), *rows), "evidence"))
+        object.__setattr__(self, "evidence", frozen(self.evidence, np.float32, (len(self.columns), *rows), "evidence"))
         for name in ("scores", "margins", "confidence"):
             object.__setattr__(self, name, frozen(getattr(self, name), np.float32, rows, name))
         for name in ("source_ranks", "target_ranks"):

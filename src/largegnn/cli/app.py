@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     install_signal_handlers()
     try:
-        app(args=arguments, prog_name="largegnn")
+        _run(arguments)
     except LargeGNNError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(error.exit_code)

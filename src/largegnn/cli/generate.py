@@ -11,9 +11,6 @@ import typer
 
 from largegnn.cli import options
 from largegnn.cli.tables import number, print_table
-from largegnn.data.compression import SUFFIXES
-from largegnn.data.write import WRITERS, write_pair
-from largegnn.datasets.generator import generate_pair
 from largegnn.errors import InputError
 from largegnn.machine.metering import Meter
 from largegnn.settings import WORLD_PRESETS, WorldSettings, resolve
@@ -26,7 +23,10 @@ def generate_command(
     preset: Annotated[
         str, typer.Option("--preset", help=f"Size and difficulty: {', '.join(WORLD_PRESETS)}.")
     ] = "small",
-    form: Annotated[str, typer.Option("--format", help=f"Layout or format: {', '.join(WRITERS)}.")] = "openea",
+    form: Annotated[
+        str,
+        typer.Option("--format", help="openea, dbpedia1m, dbp15k, nt, nq, ttl, tsv, csv or parquet."),
+    ] = "openea",
     compress: Annotated[
         str | None, typer.Option("--compress", help="Compress every file: gz, bz2 or zst. Default: no compression.")
     ] = None,
@@ -38,6 +38,10 @@ def generate_command(
     as_json: options.JsonOption = False,
 ) -> None:
     """Generate two graphs that describe one world, with all true links, split into train, valid and test links."""
+    from largegnn.data.compression import SUFFIXES  # polars and the like take a moment
+    from largegnn.data.write import WRITERS, write_pair
+    from largegnn.datasets.generator import generate_pair
+
     compression = None
     if compress is not None:
         compression = SUFFIXES.get(f".{compress.removeprefix('.')}")

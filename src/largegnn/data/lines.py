@@ -77,7 +77,8 @@ def line_blocks(
                 yield LineBlock(_checked(path, piece, first_line, ends), first_line, had_mark)
                 first_line, had_mark = first_line + _count_lines(piece, ends), False
     if rest:
-        rest = rest if rest.endswith((b"\n", b"\r")) else rest + b"\n"
+        if not rest.endswith(b"\n") and not (ends == "kept" and rest.endswith(b"\r")):
+            rest += b"\n"
         for piece in _pieces(rest, cut):
             yield LineBlock(_checked(path, piece, first_line, ends), first_line, had_mark)
             first_line, had_mark = first_line + _count_lines(piece, ends), False

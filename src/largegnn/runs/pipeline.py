@@ -24,6 +24,7 @@ from largegnn.data.inputs import DataInput, find_files
 from largegnn.errors import InputError
 from largegnn.machine.metering import Meter
 from largegnn.runs.arguments import stage_arguments
+from largegnn.runs.repartition import Repartitioner
 from largegnn.runs.run import Run, artifacts_of
 from largegnn.runs.store import RunStore, file_checksum, fingerprint
 from largegnn.seams.tables import ENGINES
@@ -125,11 +126,9 @@ def _compute(run: Run, store: RunStore, stage: Stage, number: int, stage_print: 
     work = store.folder / f"work-{stage.name}-{stage_print[:12]}"
     _remove_work(store, stage.name, keep=work)
     meter = Meter()
-    with contextlib.ExitStack() as stack:
-        arguments = stage_arguments(run, stage, work)
-        for value in arguments.values():
-            if isinstance(value, contextlib.AbstractContextManager):
-                stack.enter_context(value)
+    arguments = stage_arguments(run, stage, work)
+    divisions = arguments.get("divisions")
+    with divisions if isinstance(divisions, Repartitioner) else contextlib.nullcontext():
         made = ENGINES[run.settings.engine](stage, arguments)
     run.keep(made)
     _save(store, run.settings, stage, stage_print, made, meter)

@@ -1,0 +1,107 @@
+"""N-Triples and N-Quads: plain lines through regular expressions, all others through the parser.
+
+In: a path. Out: names, block by block. Nearly all lines of a real dump are plain: the expressions take them several
+times as fast as a parser that makes Python objects. Every other line (escapes, comments, odd labels) goes to
+pyoxigraph, which is thus the judge of what is valid; each must give one statement, so that a literal without its
+closing quote cannot take in the lines that follow. CR ends a line here as LF does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+
+from largegnn.data.batch import ReadCounts, TripleBatch, check_names
+from largegnn.data.lines import LineBlock, line_blocks, location
+from largegnn.data.nesting import DEEPEST, Depth, too_deep
+from largegnn.data.quads import batches, parse
+from largegnn.errors import InputError
+
+__all__ = ["read_line_triples"]
+
+_LineForm = Literal["nt", "nq"]
+
+_IRI = r'<([^\x00-\x20<>"{}|^`\\]+)>'
+_LABEL = r"(_:[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?)"
+_ESCAPE = r"\\(?:[tbnrf\"'\\]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})"
+_LITERAL = rf'"(?:[^"\\\r\n]|{_ESCAPE})*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^<[^\x00-\x20<>"{{}}|^`\\]+>)?'
+_GAP = r"[ \t]*"
+_ENDS = rf"(?:{_IRI}|{_LABEL})"
+# Tried in this order, each on the lines the one before did not match. The first has no alternatives, which lets the
+# expression engine work three times as fast; it takes most lines of most files.
+_PATTERNS = {
+    "nt": (
+        rf"^{_GAP}{_IRI}{_GAP}{_IRI}{_GAP}{_IRI}{_GAP}\.{_GAP}$",
+        rf"^{_GAP}{_ENDS}{_GAP}{_IRI}{_GAP}(?:{_IRI}|{_LABEL}|{_LITERAL}){_GAP}\.{_GAP}$",
+    ),
+    "nq": (
+        rf"^{_GAP}{_IRI}{_GAP}{_IRI}{_GAP}{_IRI}{_GAP}(?:{_IRI}{_GAP})?\.{_GAP}$",
+        rf"^{_GAP}{_ENDS}{_GAP}{_IRI}{_GAP}(?:{_IRI}|{_LABEL}|{_LITERAL}){_GAP}(?:{_ENDS}{_GAP})?\.{_GAP}$",
+    ),
+}
+# Which groups of the patterns hold the head, the relation, the tail and the graph name.
+_Groups = tuple[tuple[str, ...], str, tuple[str, ...], tuple[str, ...]]
+_GROUPS: tuple[_Groups, _Groups] = (
+    (("1",), "2", ("3",), ("4",)),
+    (("1", "2"), "3", ("4", "5"), ("6", "7")),
+)
+
+
+def read_line_triples(path: Path, kind: _LineForm) -> Iterator[TripleBatch]:
+    """Triples of an N-Triples or N-Quads file."""
+    for block in line_blocks(path, ends="any"):
+        yield from _block_batches(path, block, kind)
+
+
+def _block_batches(path: Path, block: LineBlock, kind: _LineForm) -> Iterator[TripleBatch]:
+    # Without the last line break, which would give one empty line too many.
+    text = pl.Series("line", [block.text[:-1].decode("utf-8")]).str.split("\n").explode()
+    lines = pl.DataFrame({"line": text, "number": pl.int_range(len(text), eager=True) + block.first_line})
+    for pattern, groups in zip(_PATTERNS[kind], _GROUPS, strict=True):
+        found = lines.select(pl.col("line").str.extract_groups(pattern).struct.unnest())
+        matched = found[groups[1]].is_not_null()
+        batch = _batch_of_groups(found.filter(matched), groups)
+        check_names({"head": batch.heads, "relation": batch.relations, "tail": batch.tails}, lambda _: str(path))
+        yield batch
+        lines = lines.filter(~matched)
+        if not len(lines):
+            break
+    blank, comment = lines["line"].str.contains(r"^[ \t]*$"), lines["line"].str.contains(r"^[ \t]*#")
+    left_out = ReadCounts(int(block.had_mark), blank_lines=int(blank.sum()), comment_lines=int(comment.sum()))
+    yield TripleBatch(batch.heads[:0], batch.heads[:0], batch.heads[:0], counts=left_out)
+    yield from _parsed(path, lines.filter(~(blank | comment)), kind)
+
+
+def _batch_of_groups(found: pl.DataFrame, groups: _Groups) -> TripleBatch:
+    heads, relation, tails, graphs = groups
+    names = found.select(head=pl.coalesce(heads), relation=pl.col(relation), tail=pl.coalesce(tails))
+    structural = names["tail"].is_not_null()
+    triples = names.filter(structural)
+    named = [found[graph].is_not_null().sum() for graph in graphs if graph in found.columns]
+    return TripleBatch(
+        heads=triples["head"],
+        relations=triples["relation"],
+        tails=triples["tail"],
+        attribute_heads=names.filter(~structural)["head"],
+        counts=ReadCounts(graph_names=int(sum(named))),
+    )
+
+
+def _parsed(path: Path, odd: pl.DataFrame, kind: _LineForm) -> Iterator[TripleBatch]:
+    """The statements of lines that are not plain, `line` and `number`."""
+    if not len(odd):
+        return
+    for line, number in odd.filter(pl.col("line").str.count_matches("<<", literal=True) > DEEPEST).rows():
+        if Depth().is_too_deep(line.encode("utf-8")):
+            raise too_deep(location(path, number))
+    num_statements, numbers = 0, odd["number"].to_list()
+    for batch in batches(path, parse(path, "\n".join(odd["line"]).encode("utf-8"), kind, numbers)):
+        num_statements += len(batch.heads) + len(batch.attribute_heads) + batch.counts.triple_terms
+        yield batch
+    if num_statements != len(odd):
+        for line, number in odd.rows():
+            list(parse(path, line.encode("utf-8"), kind, [number]))
+        raise InputError("a statement does not end on its line", where=str(path), expected="one statement a line")

@@ -1,0 +1,22 @@
+"""Names as messages show them: cut where they are long, a few where they are many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+__all__ = ["listed", "shown"]
+
+_LONGEST = 100
+_MOST = 5
+
+
+def shown(text: str, longest: int = _LONGEST) -> str:
+    """A text of at most `longest` characters; a longer one is cut, and its length said."""
+    return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"
+
+
+def listed(names: Iterable[str], most: int = _MOST) -> str:
+    """The first names with commas between them, each cut where it is long."""
+    first = list(islice(names, most + 1))
+    return ", ".join(map(shown, first[:most])) + (", ..." if len(first) > most else "")
