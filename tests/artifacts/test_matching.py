@@ -69,7 +69,8 @@ def alignment() -> Alignment:
     numbers = np.array([0.9, 0.5, 0.8], dtype=np.float32)
     return Alignment(
         pairs=np.array([(0, 3), (0, 4), (1, 4)]),
-        cosines=numbers,
+        columns=("cosine", "support"),
+        evidence=np.stack([numbers, 10 * numbers]),
         scores=numbers,
         margins=numbers,
         source_ranks=np.array([1, 2, 1]),
@@ -83,6 +84,10 @@ def alignment() -> Alignment:
 def test_an_alignment(alignment: Alignment) -> None:
     assert alignment.mutual.tolist() == [True, False, True]
     assert alignment.target_ranks.tolist() == [1, 40_000, 1], "a hub has more suitors than two bytes can count"
+    assert alignment.column("cosine").tolist() == pytest.approx([0.9, 0.5, 0.8])
+    assert alignment.column("support").tolist() == pytest.approx([9, 5, 8])
+    with pytest.raises(ArtifactError, match="no evidence 'name', only cosine, support"):
+        alignment.column("name")
     with pytest.raises(ValueError, match="read-only"):
         alignment.accepted[0] = False
 
@@ -91,8 +96,12 @@ def test_an_alignment(alignment: Alignment) -> None:
     ("field", "value", "message"),
     [
         ("pairs", np.array([0, 3]), "pairs has shape"),
-        ("pairs", np.array([(0, 3)]), "cosines has shape"),
-        *[(name, np.zeros(2), name) for name in ("cosines", "scores", "margins", "confidence")],
+        ("pairs", np.array([(0, 3)]), "evidence has shape"),
+        ("evidence", np.zeros((2, 2)), "evidence has shape"),
+        ("evidence", np.zeros((3, 2)), "evidence has shape"),
+        ("evidence", np.zeros(6), "evidence has shape"),
+        ("columns", ("cosine",), "evidence has shape"),
+        *[(name, np.zeros(2), name) for name in ("scores", "margins", "confidence")],
         *[(name, np.ones(4), name) for name in ("source_ranks", "target_ranks", "accepted")],
         ("reasons", np.array([len(REASONS)]), "unknown reason"),
         ("reasons", np.zeros((2, 2)), "reasons has shape"),

@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from largegnn.artifacts import Neighbors
 from largegnn.errors import ArtifactError, InputError
-from largegnn.matching import SEARCHERS, SearchOptions, SearchResult, search, search_both
+from largegnn.matching.searchers import SearchOptions, search, search_both
+from largegnn.seams.tables import SEARCHERS
+from largegnn.settings import Settings
 
 Array = npt.NDArray[Any]
 KEEP = SearchOptions(most_read=1, seed=3)  # so that "ivf" is IVF however little that pays here
@@ -41,39 +44,39 @@ def cosines(queries: Array, corpus: Array) -> Array:
     return result
 
 
-def assert_in_order(result: SearchResult) -> None:
-    """Best first, equal scores by position, nothing after the last that was found."""
-    scores, positions = result.scores, result.positions
-    assert ((positions < 0) == np.isneginf(scores)).all()
+def assert_in_order(result: Neighbors) -> None:
+    """Best first, equal scores by row, nothing after the last that was found."""
+    scores, rows = result.scores, result.ids
+    assert ((rows < 0) == np.isneginf(scores)).all()
     ahead = scores[:, :-1] > scores[:, 1:]
-    tied = (scores[:, :-1] == scores[:, 1:]) & ((positions[:, :-1] < positions[:, 1:]) | (positions[:, 1:] < 0))
+    tied = (scores[:, :-1] == scores[:, 1:]) & ((rows[:, :-1] < rows[:, 1:]) | (rows[:, 1:] < 0))
     assert (ahead | tied).all()
 
 
-def assert_same(first: SearchResult, second: SearchResult) -> None:
-    np.testing.assert_array_equal(first.positions, second.positions)
+def assert_same(first: Neighbors, second: Neighbors) -> None:
+    np.testing.assert_array_equal(first.ids, second.ids)
     np.testing.assert_array_equal(first.scores, second.scores)
 
 
 def test_finds_the_nearest_with_their_cosines(name: str, vectors: tuple[Array, Array]) -> None:
     queries, corpus = vectors
     result = search(queries, corpus, 7, name, options=KEEP)
-    assert result.positions.shape == result.scores.shape == (300, 7)
-    assert result.positions.dtype == np.dtype(np.int64)
+    assert result.ids.shape == result.scores.shape == (300, 7)
+    assert result.ids.dtype == np.dtype(np.int32)
     assert result.scores.dtype == np.dtype(np.float32)
-    assert result.method == name
+    assert result.record.method == name
     assert_in_order(result)
     truth = cosines(queries, corpus)
-    np.testing.assert_allclose(result.scores, np.take_along_axis(truth, result.positions, axis=1), atol=1e-6)
+    np.testing.assert_allclose(result.scores, np.take_along_axis(truth, result.ids, axis=1), atol=1e-6)
     best = np.sort(truth, axis=1)[:, ::-1][:, :7]
     recall = float(np.mean(result.scores >= best[:, -1:] - 1e-6))
     if name in {"torch", "flat"}:
         assert recall == 1
-        assert (result.recall, result.recall_sample) == (None, 0)
+        assert (result.record.recall, result.record.recall_sample) == (None, 0)
     else:
-        assert result.recall == pytest.approx(recall, abs=0.01)
+        assert result.record.recall == pytest.approx(recall, abs=0.01)
         assert recall >= 0.95
-        assert result.recall_sample == 300
+        assert result.record.recall_sample == 300
 
 
 def test_uncovered_rows_and_zeros_find_nothing_and_are_not_found(name: str, vectors: tuple[Array, Array]) -> None:
@@ -84,10 +87,10 @@ def test_uncovered_rows_and_zeros_find_nothing_and_are_not_found(name: str, vect
     result = search(queries, corpus, 5, name, query_covered=query_covered, corpus_covered=corpus_covered, options=KEEP)
     silent = ~query_covered
     silent[7] = True
-    assert (result.positions[silent] == -1).all()
-    assert (result.positions[~silent] >= 0).all()
-    assert corpus_covered[result.positions[~silent]].all()
-    assert not (result.positions == 10).any()
+    assert (result.ids[silent] == -1).all()
+    assert (result.ids[~silent] >= 0).all()
+    assert corpus_covered[result.ids[~silent]].all()
+    assert not (result.ids == 10).any()
     assert_in_order(result)
     alone = search(queries[~silent], np.delete(corpus[corpus_covered], 6, axis=0), 5, name, options=KEEP)
     np.testing.assert_array_equal(result.scores[~silent][:, 0], alone.scores[:, 0])
@@ -96,24 +99,24 @@ def test_uncovered_rows_and_zeros_find_nothing_and_are_not_found(name: str, vect
 def test_a_small_corpus_is_padded(name: str, vectors: tuple[Array, Array]) -> None:
     queries, corpus = vectors
     result = search(queries[:20], corpus[:4], 6, name, options=KEEP)
-    np.testing.assert_array_equal(np.sort(result.positions[:, :4], axis=1), np.tile(np.arange(4), (20, 1)))
-    assert (result.positions[:, 4:] == -1).all()
+    np.testing.assert_array_equal(np.sort(result.ids[:, :4], axis=1), np.tile(np.arange(4), (20, 1)))
+    assert (result.ids[:, 4:] == -1).all()
     assert_in_order(result)
 
 
 def test_nothing_to_search_or_to_search_in(name: str) -> None:
     some, none = np.ones((3, 2), dtype=np.float32), np.empty((0, 2), dtype=np.float32)
-    assert search(none, some, 2, name).positions.shape == (0, 2)
+    assert search(none, some, 2, name).ids.shape == (0, 2)
     for result in (search(some, none, 2, name), search(some, 0 * some, 2, name)):
-        np.testing.assert_array_equal(result.positions, np.full((3, 2), -1))
+        np.testing.assert_array_equal(result.ids, np.full((3, 2), -1))
         assert np.isneginf(result.scores).all()
 
 
-def test_equal_vectors_stand_by_position(name: str) -> None:
-    """Four directions, ten copies each in turn: the copies of the query's own direction, smaller positions first."""
+def test_equal_vectors_stand_by_row(name: str) -> None:
+    """Four directions, ten copies each in turn: the copies of the query's own direction, smaller rows first."""
     corpus = np.tile(np.array([[1, 2, 3], [3, -1, 2], [-1, 1, 0], [0.1, 0.7, -5]], dtype=np.float32), (10, 1))
     result = search(corpus[:4], corpus, 10, name, options=KEEP)
-    np.testing.assert_array_equal(result.positions, np.arange(4)[:, None] + 4 * np.arange(10))
+    np.testing.assert_array_equal(result.ids, np.arange(4)[:, None] + 4 * np.arange(10))
     assert (result.scores == result.scores[:, :1]).all()
 
 
@@ -158,22 +161,24 @@ def test_exact_searchers_agree_with_sorting_everything(data: st.DataObject) -> N
         row[: len(order)] = order
     for method, half in (("torch", False), ("torch", True), ("flat", None)):
         result = search(queries, corpus, k, method, options=SearchOptions(half=half))
-        np.testing.assert_array_equal(result.positions, expected)
+        np.testing.assert_array_equal(result.ids, expected)
 
 
 def test_auto_is_exact_while_that_is_quick(vectors: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert search(*vectors, 3).method == "torch"
+    assert search(*vectors, 3).record.method == "torch"
     monkeypatch.setattr("largegnn.matching.searchers._EXACT_ON_CPU", 1e6)
-    assert search(*vectors, 3, options=KEEP).method == "ivf"
+    assert search(*vectors, 3, options=KEEP).record.method == "ivf"
     # One list is not enough, and more are not allowed: the search is exact after all.
     result = search(*vectors, 3, options=SearchOptions(recall=1, most_read=0.01))
-    assert (result.method, result.recall) == ("torch", None)
+    assert (result.record.method, result.record.recall) == ("torch", None)
 
 
 def test_refuses_what_cannot_be_searched() -> None:
     rows = np.ones((3, 2), dtype=np.float32)
-    with pytest.raises(InputError, match="auto, torch, flat, ivf, hnsw"):
+    with pytest.raises(InputError, match="torch, flat, ivf, hnsw"):
         search(rows, rows, 1, "nonsense")
+    with pytest.raises(InputError, match="auto, torch, flat, ivf, hnsw"):
+        Settings.of({"search": {"method": "nonsense"}})
     with pytest.raises(InputError, match="at least 1"):
         search(rows, rows, 0)
     with pytest.raises(ArtifactError, match=r"\(3, 2\) and \(3, 1\)"):

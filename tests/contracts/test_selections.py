@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largegnn.matching.candidates import CandidateGraph, FloatArray, ranks
-from largegnn.matching.selection import SELECTIONS, mutual_top1
+from largegnn.artifacts import CandidateGraph, FloatArray
+from largegnn.matching.candidates import edge_ranks, rank_at
+from largegnn.matching.selection import mutual_top1
+from largegnn.seams.tables import SELECTIONS
 from tests.matching.random_candidates import edges_of, scored_graphs
 
 every_selection = pytest.mark.parametrize("name", sorted(SELECTIONS))
@@ -23,15 +25,17 @@ def test_gives_distinct_edges_in_order_within_k(name: str, drawn: tuple[Candidat
     assert chosen.dtype.kind == "i"
     assert bool(np.all(np.diff(chosen) > 0))
     assert bool(np.all((chosen >= 0) & (chosen < len(graph))))
-    place = np.minimum(ranks(graph.sources, scores), ranks(graph.targets, scores))
-    assert bool(np.all(place[chosen] <= k))
+    best = np.minimum(rank_at(graph.sources, scores), rank_at(graph.targets, scores))
+    assert bool(np.all(best[chosen] <= k))
     assert np.array_equal(scores, before)
     assert np.array_equal(SELECTIONS[name](graph, scores, k), chosen), "the same every time"
+    known = edge_ranks(graph, scores)
+    assert np.array_equal(SELECTIONS[name](graph, scores, k, known), chosen), "with ranks that are known already"
 
 
 @every_selection
 @given(drawn=scored_graphs())
-def test_with_one_candidate_for_each_no_entity_is_put_out_twice(
+def test_with_one_candidate_for_each_no_entity_is_selected_twice(
     name: str, drawn: tuple[CandidateGraph, FloatArray]
 ) -> None:
     graph, scores = drawn
@@ -43,7 +47,7 @@ def test_with_one_candidate_for_each_no_entity_is_put_out_twice(
 
 @every_selection
 @given(drawn=scored_graphs(), k=st.integers(1, 6))
-def test_puts_out_no_less_than_the_pairs_both_ends_prefer(
+def test_selects_no_less_than_the_pairs_both_ends_prefer(
     name: str, drawn: tuple[CandidateGraph, FloatArray], k: int
 ) -> None:
     graph, scores = drawn
@@ -53,6 +57,6 @@ def test_puts_out_no_less_than_the_pairs_both_ends_prefer(
 @every_selection
 def test_nothing_of_nothing(name: str) -> None:
     none = np.empty(0, dtype=np.float32)
-    chosen = SELECTIONS[name](CandidateGraph(none, none, none), none, 5)
+    chosen = SELECTIONS[name](CandidateGraph(none, none), none, 5)
     assert chosen.shape == (0,)
     assert chosen.dtype.kind == "i"

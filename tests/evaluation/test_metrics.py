@@ -11,17 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from largegnn.artifacts import RankFigures
 from largegnn.errors import ArtifactError
-from largegnn.evaluation.metrics import (
-    Ranks,
-    Scoring,
-    rank_edges,
-    rank_links,
-    rank_links_by,
-    rank_matrix,
-    summarise,
-)
-from largegnn.evaluation.pair_metrics import precision_recall_f1
+from largegnn.evaluation.measures import summarise
+from largegnn.evaluation.metrics import Scoring, rank_edges, rank_links, rank_links_by, rank_matrix
 
 Array = npt.NDArray[Any]
 
@@ -99,9 +92,9 @@ def test_a_ranking_by_hand() -> None:
         assert ranks.source_to_target.tolist() == [1, 1, 2]
         assert ranks.target_to_source.tolist() == [1, 1, 3]
     summary = summarise(ranks)
-    assert summary["source_to_target"] == pytest.approx({"hits@1": 2 / 3, "hits@5": 1, "hits@10": 1, "mrr": 2.5 / 3})
-    assert summary["target_to_source"]["mrr"] == pytest.approx((2 + 1 / 3) / 3)
-    assert summary["mean"]["mrr"] == pytest.approx((2 + 1 / 3 + 2.5) / 6)
+    assert summary.source_to_target == pytest.approx({"hits@1": 2 / 3, "hits@5": 1, "hits@10": 1, "mrr": 2.5 / 3})
+    assert summary.target_to_source["mrr"] == pytest.approx((2 + 1 / 3) / 3)
+    assert summary.mean["mrr"] == pytest.approx((2 + 1 / 3 + 2.5) / 6)
 
 
 def test_csls_demotes_a_hub() -> None:
@@ -136,7 +129,7 @@ def test_chunks_do_not_matter(seed: int, chunk_bytes: int) -> None:
 def test_a_perfect_embedding_ranks_first(scoring: Scoring) -> None:
     vectors = np.random.default_rng(1).normal(size=(500, 64))
     ranks = rank_links(vectors, 3 * vectors, scoring)
-    assert summarise(ranks)["mean"] == {"hits@1": 1.0, "hits@5": 1.0, "hits@10": 1.0, "mrr": 1.0}
+    assert summarise(ranks).mean == {"hits@1": 1.0, "hits@5": 1.0, "hits@10": 1.0, "mrr": 1.0}
 
 
 def test_the_uncovered_neither_win_nor_compete() -> None:
@@ -156,8 +149,8 @@ def test_one_link_and_none() -> None:
     assert rank_links(one, 0 * one).source_to_target.tolist() == [2]
     empty = rank_links(none, none)
     assert empty.source_to_target.shape == (0,)
-    nothing = dict.fromkeys(("hits@1", "hits@5", "hits@10", "mrr"))
-    assert summarise(empty) == {"source_to_target": nothing, "target_to_source": nothing, "mean": nothing}
+    nothing: dict[str, float | None] = dict.fromkeys(("hits@1", "hits@5", "hits@10", "mrr"))
+    assert summarise(empty) == RankFigures(nothing, nothing, nothing)
 
 
 def test_some_links_are_ranked_as_all_are() -> None:
@@ -260,34 +253,3 @@ def test_what_cannot_be_ranked_is_refused() -> None:
         rank_links(two, two, "dot")  # type: ignore[arg-type]
     with pytest.raises(ArtifactError, match="mask"):
         rank_links(two, two, source_covered=np.ones(3, dtype=bool))
-
-
-def test_summary_by_hand() -> None:
-    summary = summarise(Ranks(np.array([1, 2, 6, 20]), np.array([1, 1, 1, 10])))
-    assert summary["source_to_target"] == pytest.approx(
-        {"hits@1": 0.25, "hits@5": 0.5, "hits@10": 0.75, "mrr": (1 + 1 / 2 + 1 / 6 + 1 / 20) / 4}
-    )
-    assert summary["mean"] == pytest.approx({"hits@1": 0.5, "hits@5": 0.625, "hits@10": 0.875, "mrr": 0.6020833})
-
-
-def test_pairs_by_hand() -> None:
-    links = np.array([[0, 5], [1, 6], [2, 7], [3, 8]])
-    pairs = np.array([[0, 5], [1, 7], [2, 7], [2, 7], [6, 1]])
-    assert precision_recall_f1(pairs, links) == {"precision": 0.5, "recall": 0.5, "f1": 0.5}
-    none = np.empty((0, 2), dtype=np.int32)
-    assert precision_recall_f1(none, links) == {"precision": None, "recall": 0.0, "f1": 0.0}
-    assert precision_recall_f1(pairs, none) == {"precision": 0.0, "recall": None, "f1": 0.0}
-    assert precision_recall_f1(none, none) == {"precision": None, "recall": None, "f1": None}
-
-
-PAIRS = st.sets(st.tuples(st.integers(0, 5), st.integers(6, 11)))
-
-
-@given(output=PAIRS, links=PAIRS)
-def test_shares_equal_their_definition(output: set[tuple[int, int]], links: set[tuple[int, int]]) -> None:
-    measures = precision_recall_f1(*(np.array(sorted(side), dtype=np.int32).reshape(-1, 2) for side in (output, links)))
-    right = len(output & links)
-    assert measures["precision"] == (right / len(output) if output else None)
-    assert measures["recall"] == (right / len(links) if links else None)
-    if right:
-        assert measures["f1"] == pytest.approx(2 / (len(output) / right + len(links) / right))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from largegnn.artifacts import IntArray
-from largegnn.matching.candidates import CandidateGraph, FloatArray
+from largegnn.artifacts import CandidateGraph, FloatArray, IntArray
 
 SOURCES, TARGETS = range(6), range(6, 12)
 # Eighths are exact in float32, and few: there are many ties.
@@ -22,10 +21,10 @@ def scored_graphs(
     edges = sorted(draw(st.sets(edge, max_size=max_edges)))
     ends = np.array(edges, dtype=np.int32).reshape(-1, 2)
     scores = np.array([draw(numbers) for _ in edges], dtype=np.float32)
-    return CandidateGraph(ends[:, 0], ends[:, 1], np.clip(scores, -1, 1)), scores
+    return CandidateGraph(ends[:, 0], ends[:, 1], {"cosine": np.clip(scores, -1, 1)}), scores
 
 
 def edges_of(graph: CandidateGraph, chosen: IntArray | None = None) -> list[tuple[int, int]]:
     """The edges, or some of them, as tuples."""
-    places = range(len(graph)) if chosen is None else chosen.tolist()
-    return [(int(graph.sources[place]), int(graph.targets[place])) for place in places]
+    edges = range(len(graph)) if chosen is None else chosen.tolist()
+    return [(int(graph.sources[edge]), int(graph.targets[edge])) for edge in edges]

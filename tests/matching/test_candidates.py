@@ -9,18 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largegnn.artifacts import Neighbors
+from largegnn.artifacts import CandidateGraph, FloatArray, Neighbors
 from largegnn.errors import ArtifactError
-from largegnn.matching.candidates import (
-    CandidateGraph,
-    FloatArray,
-    build_candidates,
-    csls,
-    margins,
-    places,
-    preferred,
-    ranks,
-)
+from largegnn.matching.candidates import build_candidates, csls, edge_ranks, margins, preferred, rank_at
 from tests.matching.random_candidates import EIGHTHS, SOURCES, TARGETS, edges_of, scored_graphs
 
 NOTHING = -np.inf
@@ -48,7 +39,7 @@ def both() -> tuple[Neighbors, Neighbors]:
 def test_candidates_by_hand(both: tuple[Neighbors, Neighbors]) -> None:
     graph = build_candidates(*both)
     assert edges_of(graph) == [(0, 10), (0, 11), (1, 11), (1, 12), (2, 10), (2, 12)]
-    assert graph.cosines.tolist() == pytest.approx([0.9, 0.5, 0.7, 0.3, 0.8, 0.2])
+    assert graph.column("cosine").tolist() == pytest.approx([0.9, 0.5, 0.7, 0.3, 0.8, 0.2])
     assert graph.find(np.array([(1, 12), (1, 10), (2, 12), (9, 99)])).tolist() == [3, -1, 5, -1]
     # Mean cosines with k = 2: 0: .7, 1: .7, 2: .5; 10: .85, 11: .6, 12: .25.
     expected = [1.8 - 1.55, 1.0 - 1.3, 1.4 - 1.3, 0.6 - 0.95, 1.6 - 1.35, 0.4 - 0.75]
@@ -56,10 +47,14 @@ def test_candidates_by_hand(both: tuple[Neighbors, Neighbors]) -> None:
     # With k = 1: 0: .9, 1: .7, 2: .8; 10: .9, 11: .7, 12: .3.
     expected = [0.0, 1.0 - 1.6, 0.0, 0.6 - 1.0, 1.6 - 1.7, 0.4 - 1.1]
     assert csls(graph, *both, k=1).tolist() == pytest.approx(expected, abs=1e-6)
-    assert ranks(graph.sources, graph.cosines).tolist() == [1, 2, 1, 2, 1, 2]
-    assert ranks(graph.targets, graph.cosines).tolist() == [1, 2, 1, 1, 2, 2]
-    assert margins(graph.sources, graph.cosines, 0.5).tolist() == pytest.approx([0.4, -0.4, 0.4, -0.4, 0.6, -0.6])
-    assert margins(graph.targets, graph.cosines, 0.5).tolist() == pytest.approx([0.1, -0.2, 0.2, 0.1, -0.1, -0.1])
+    assert rank_at(graph.sources, graph.column("cosine")).tolist() == [1, 2, 1, 2, 1, 2]
+    assert rank_at(graph.targets, graph.column("cosine")).tolist() == [1, 2, 1, 1, 2, 2]
+    assert margins(graph.sources, graph.column("cosine"), 0.5).tolist() == pytest.approx(
+        [0.4, -0.4, 0.4, -0.4, 0.6, -0.6]
+    )
+    assert margins(graph.targets, graph.column("cosine"), 0.5).tolist() == pytest.approx(
+        [0.1, -0.2, 0.2, 0.1, -0.1, -0.1]
+    )
 
 
 def test_a_pair_found_twice_keeps_the_score_of_the_source() -> None:
@@ -67,7 +62,7 @@ def test_a_pair_found_twice_keeps_the_score_of_the_source() -> None:
     other = Neighbors(np.array([5]), np.array([[0]]), np.array([[0.5]]))
     graph = build_candidates(one, other)
     assert edges_of(graph) == [(0, 5)]
-    assert graph.cosines.tolist() == [0.75]
+    assert graph.column("cosine").tolist() == [0.75]
 
 
 def test_a_search_that_names_an_entity_twice() -> None:
@@ -75,7 +70,7 @@ def test_a_search_that_names_an_entity_twice() -> None:
     other = Neighbors(np.array([5, 9]), np.array([[2, 2], [0, -1]]), np.array([[0.5, 0.5], [0.125, NOTHING]]))
     graph = build_candidates(one, other)
     assert edges_of(graph) == [(0, 5), (0, 9), (2, 5), (2, 6)]
-    assert graph.cosines.tolist() == [0.75, 0.125, 0.25, 0.5]
+    assert graph.column("cosine").tolist() == [0.75, 0.125, 0.25, 0.5]
 
 
 def test_nothing_found() -> None:
@@ -85,17 +80,17 @@ def test_nothing_found() -> None:
     assert graph.find(np.array([(0, 5)])).tolist() == [-1]
     for result in (
         csls(graph, none, none),
-        ranks(graph.sources, graph.cosines),
-        margins(graph.targets, graph.cosines, 1.0),
-        *places(graph, graph.cosines),
-        *preferred(graph, graph.cosines, 1.0),
+        rank_at(graph.sources, graph.column("cosine")),
+        margins(graph.targets, graph.column("cosine"), 1.0),
+        *edge_ranks(graph, graph.column("cosine")),
+        *preferred(graph, graph.column("cosine"), 1.0),
     ):
         assert result.shape == (0,)
 
 
 def test_what_makes_no_graph_is_refused(both: tuple[Neighbors, Neighbors]) -> None:
     with pytest.raises(ArtifactError, match="targets has shape"):
-        CandidateGraph(np.array([0, 1]), np.array([5]), np.array([0.5, 0.5]))
+        CandidateGraph(np.array([0, 1]), np.array([5]), {"cosine": np.array([0.5, 0.5], dtype=np.float32)})
     with pytest.raises(ArtifactError, match="at least 1"):
         csls(build_candidates(*both), *both, k=0)
 
@@ -134,7 +129,7 @@ def test_candidates_are_the_union_and_csls_is_its_formula(
             near[query] = [score for score in scores[:k] if score > -math.inf]
     graph = build_candidates(from_source, from_target)
     assert edges_of(graph) == sorted(found)
-    assert graph.cosines.tolist() == [cosines[s, t - 6] for s, t in sorted(found)]
+    assert graph.column("cosine").tolist() == [cosines[s, t - 6] for s, t in sorted(found)]
     expected = [
         2 * cosines[s, t - 6] - sum(near[s]) / len(near[s]) - sum(near[t]) / len(near[t]) for s, t in sorted(found)
     ]
@@ -145,23 +140,23 @@ def test_candidates_are_the_union_and_csls_is_its_formula(
 def test_ranks_and_margins_are_their_definition(drawn: tuple[CandidateGraph, FloatArray]) -> None:
     graph, scores = drawn
     for ends in (graph.sources, graph.targets):
-        places, gaps = ranks(ends, scores).tolist(), margins(ends, scores, 9.0).tolist()
+        found, gaps = rank_at(ends, scores).tolist(), margins(ends, scores, 9.0).tolist()
         for edge in range(len(graph)):
             rivals = [other for other in range(len(graph)) if ends[other] == ends[edge] and other != edge]
             better = [r for r in rivals if scores[r] > scores[edge] or (scores[r] == scores[edge] and r < edge)]
-            assert places[edge] == 1 + len(better)
+            assert found[edge] == 1 + len(better)
             assert gaps[edge] == (scores[edge] - max(scores[r] for r in rivals) if rivals else 9.0)
 
 
 @given(drawn=scored_graphs(), chosen=st.sets(st.integers(0, 13)))
 def test_both_ends_at_once_and_some_edges_alone(drawn: tuple[CandidateGraph, FloatArray], chosen: set[int]) -> None:
     graph, scores = drawn
-    place = places(graph, scores)
-    assert np.array_equal(place.source, ranks(graph.sources, scores))
-    assert np.array_equal(place.target, ranks(graph.targets, scores))
+    ranks = edge_ranks(graph, scores)
+    assert np.array_equal(ranks.source, rank_at(graph.sources, scores))
+    assert np.array_equal(ranks.target, rank_at(graph.targets, scores))
     gaps = [margins(ends, scores, 9.0) for ends in (graph.sources, graph.targets)]
     edges, gap = preferred(graph, scores, 9.0)
-    assert edges.tolist() == np.flatnonzero((place.source == 1) & (place.target == 1)).tolist()
+    assert edges.tolist() == np.flatnonzero((ranks.source == 1) & (ranks.target == 1)).tolist()
     assert np.array_equal(gap, np.minimum(*gaps)[edges])
     some = np.array(sorted(edge for edge in chosen if edge < len(graph)), dtype=np.int64)
     assert np.array_equal(margins(graph.sources, scores, 9.0, some), gaps[0][some])
@@ -170,7 +165,7 @@ def test_both_ends_at_once_and_some_edges_alone(drawn: tuple[CandidateGraph, Flo
 def test_of_equal_scores_the_earlier_comes_first_whatever_the_sign_of_zero() -> None:
     ends = np.zeros(6, dtype=np.int32)
     scores = np.array([-0.0, 0.0, -1.5, -0.0, 2.0, np.float32(1e-45)], dtype=np.float32)
-    assert ranks(ends, scores).tolist() == [3, 4, 6, 5, 1, 2]
+    assert rank_at(ends, scores).tolist() == [3, 4, 6, 5, 1, 2]
     assert margins(ends[:3], np.zeros(3, dtype=np.float32), 1.0).tolist() == [0.0, 0.0, 0.0]
 
 
@@ -183,4 +178,4 @@ def test_ranks_of_many_are_those_of_a_sort() -> None:
     expected = np.empty(number, dtype=np.int64)
     starts = np.searchsorted(ends[order], np.arange(50_000))
     expected[order] = np.arange(number) - starts[ends[order]] + 1
-    assert np.array_equal(ranks(ends, scores), expected)
+    assert np.array_equal(rank_at(ends, scores), expected)

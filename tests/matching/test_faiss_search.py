@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from largegnn.artifacts import Neighbors
 from largegnn.matching import faiss_search as module
 from largegnn.matching.faiss_search import RecallAim, flat_search, hnsw_search, ivf_search
 from largegnn.matching.torch_search import torch_search
-from largegnn.matching.unit_rows import Found, UnitRows
+from largegnn.matching.unit_rows import UnitRows
 
 APPROXIMATE = {"ivf": ivf_search, "hnsw": hnsw_search}
 
@@ -24,7 +25,7 @@ def sides() -> tuple[UnitRows, UnitRows]:
     return UnitRows(corpus[:600] + 0.5 * rng.standard_normal((600, 16)).astype(np.float32)), UnitRows(corpus)
 
 
-def recall(found: Found, truth: Found) -> float:
+def recall(found: Neighbors, truth: Neighbors) -> float:
     return float(np.mean(found.scores >= truth.scores[:, -1:]))
 
 
@@ -36,15 +37,15 @@ def test_reaches_the_recall_asked_for_and_says_so(
     truth = torch_search(queries, corpus, 10)
     with caplog.at_level(logging.INFO, logger="largegnn"):
         found = APPROXIMATE[name](queries, corpus, 10, RecallAim(0.9, sample=400, most_read=1))
-    assert found.recall is not None
-    assert found.recall >= 0.94, "two fifths of the way to 1"
-    assert recall(found, truth) == pytest.approx(found.recall, abs=0.03)
-    assert found.recall_sample == 400
+    assert found.record.recall is not None
+    assert found.record.recall >= 0.94, "two fifths of the way to 1"
+    assert recall(found, truth) == pytest.approx(found.record.recall, abs=0.03)
+    assert found.record.recall_sample == 400
     assert "on 400 queries; asked for 0.9000" in caplog.text
 
 
 def test_more_recall_asked_for_is_more_recall_given(sides: tuple[UnitRows, UnitRows]) -> None:
-    few, many = (ivf_search(*sides, 10, RecallAim(asked, most_read=1)).recall for asked in (0.5, 0.99))
+    few, many = (ivf_search(*sides, 10, RecallAim(asked, most_read=1)).record.recall for asked in (0.5, 0.99))
     assert few is not None
     assert many is not None
     assert 0.7 <= few < 0.994 <= many
@@ -56,8 +57,8 @@ def test_says_when_the_recall_is_out_of_reach(
 ) -> None:
     monkeypatch.setattr(module, "_least_effort", lambda recall_of, goal, least, most: (1, recall_of(1)))
     found = APPROXIMATE[name](*sides, 10, RecallAim(1.0, most_read=1))
-    assert found.recall is not None
-    assert found.recall < 1
+    assert found.record.recall is not None
+    assert found.record.recall < 1
     assert [record.levelname for record in caplog.records if "less than the 1.0000 asked for" in record.message] == [
         "WARNING"
     ]
@@ -65,8 +66,8 @@ def test_says_when_the_recall_is_out_of_reach(
 
 def test_lists_that_do_not_pay_are_left_for_the_exact_search(sides: tuple[UnitRows, UnitRows]) -> None:
     found, expected = ivf_search(*sides, 10, RecallAim(0.99, most_read=0.1)), torch_search(*sides, 10)
-    np.testing.assert_array_equal(found.places, expected.places)
-    assert (found.recall, found.handed_to) == (None, "torch")
+    np.testing.assert_array_equal(found.ids, expected.ids)
+    assert (found.record.recall, found.record.method) == (None, "torch")
 
 
 def test_the_least_effort_is_found_by_doubling_and_halving() -> None:
@@ -85,9 +86,9 @@ def test_the_least_effort_is_found_by_doubling_and_halving() -> None:
 @pytest.mark.parametrize("name", sorted(APPROXIMATE))
 def test_the_seed_decides(name: str, sides: tuple[UnitRows, UnitRows]) -> None:
     first, second = (APPROXIMATE[name](*sides, 10, RecallAim(0.8, sample=100, most_read=1), seed=4) for _ in range(2))
-    np.testing.assert_array_equal(first.places, second.places)
+    np.testing.assert_array_equal(first.ids, second.ids)
     np.testing.assert_array_equal(first.scores, second.scores)
-    assert first.recall == second.recall
+    assert first.record.recall == second.record.recall
 
 
 def test_threads_are_given_back(sides: tuple[UnitRows, UnitRows]) -> None:
@@ -101,12 +102,12 @@ def test_flat_equals_the_exact_search_also_in_tiles(sides: tuple[UnitRows, UnitR
     expected = torch_search(*sides, 5)
     for max_bytes in (4_000_000_000, 100_000):
         found = flat_search(*sides, 5, max_bytes=max_bytes)
-        np.testing.assert_array_equal(found.places, expected.places)
+        np.testing.assert_array_equal(found.ids, expected.ids)
         np.testing.assert_array_equal(found.scores, expected.scores)
 
 
 def test_flat_settles_ties_beyond_its_candidates() -> None:
     corpus = UnitRows(np.tile(np.array([[1.0, 2.0], [2.0, -1.0]]), (50, 1)))
     found = flat_search(UnitRows(corpus.vectors[:2]), corpus, 3)
-    np.testing.assert_array_equal(found.places, [[0, 2, 4], [1, 3, 5]])
-    assert found.num_float64 == 2
+    np.testing.assert_array_equal(found.ids, [[0, 2, 4], [1, 3, 5]])
+    assert found.record.num_float64 == 2

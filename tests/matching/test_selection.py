@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largegnn.matching.candidates import CandidateGraph, FloatArray
+from largegnn.artifacts import CandidateGraph, FloatArray
 from largegnn.matching.selection import mutual_knn, mutual_top1, one_to_one
 from tests.matching.random_candidates import edges_of, scored_graphs
 
 
 def make(edges: dict[tuple[int, int], float]) -> tuple[CandidateGraph, FloatArray]:
     ends, scores = np.array(sorted(edges)), np.array([edges[edge] for edge in sorted(edges)], dtype=np.float32)
-    return CandidateGraph(ends[:, 0], ends[:, 1], scores), scores
+    return CandidateGraph(ends[:, 0], ends[:, 1], {"cosine": scores}), scores
 
 
-def test_a_choice_by_hand() -> None:
+def test_a_selection_by_hand() -> None:
     """Sources 0, 1, 2 all like 10 best, it likes 0 best; 1 has 11 as well, and 2 has nothing else."""
     graph, scores = make({(0, 10): 0.9, (1, 10): 0.8, (1, 11): 0.3, (2, 10): 0.7})
     assert edges_of(graph, mutual_top1(graph, scores)) == [(0, 10)]

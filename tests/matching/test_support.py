@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from largegnn.artifacts import AlignmentTask, IntArray
-from largegnn.matching.candidates import CandidateGraph, FloatArray, preferred
+from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray
+from largegnn.matching.candidates import preferred
 from largegnn.matching.support import SupportFinder
 from largegnn.matching.weighted_rows import weigh_neighbors
 
@@ -62,7 +62,7 @@ def make_task(
 def make_graph(scores: dict[Edge, float]) -> tuple[CandidateGraph, FloatArray]:
     ends = np.array(sorted(scores), dtype=np.int32).reshape(-1, 2)
     values = np.array([scores[edge] for edge in sorted(scores)], dtype=np.float32)
-    return CandidateGraph(ends[:, 0], ends[:, 1], np.clip(values, -1, 1)), values
+    return CandidateGraph(ends[:, 0], ends[:, 1], {"cosine": np.clip(values, -1, 1)}), values
 
 
 @st.composite
@@ -151,23 +151,6 @@ def test_support_turns_a_wrong_choice_into_the_right_one() -> None:
     assert np.array_equal(unmoved, values)
 
 
-def test_who_speaks_for_a_pair() -> None:
-    """For (1, 5) the neighbours 0, 2 and 4, 6; what a relation reaches twice speaks more softly."""
-    triples = [*CHAIN, (3, 1, 2), (7, 3, 6)]
-    task = make_task(4, 4, triples, [(0, 4)])
-    finder = SupportFinder(task, task.train_links)
-    matched: IntArray = np.array([(2, 6), (3, 7), (0, 4), (2, 7)])
-    assert finder.neighbors(1, 5, matched).tolist() == [[0, 4], [2, 6]]
-    assert finder.neighbors(2, 6, matched).tolist() == [[3, 7]]
-    assert finder.neighbors(1, 7, matched).tolist() == [[2, 6]]
-    nothing = finder.neighbors(1, 5, matched[:0])
-    assert nothing.shape == (0, 2)
-    # Two entities reach 2 by relation 0, so that (2, 6) is worth less than (0, 4) although its id is smaller.
-    shared = make_task(4, 4, [(1, 0, 2), (3, 0, 2), (1, 1, 3), (5, 2, 6), (5, 3, 7)], [])
-    ordered = SupportFinder(shared, shared.train_links).neighbors(1, 5, np.array([(2, 6), (3, 7)]))
-    assert ordered.tolist() == [[3, 7], [2, 6]]
-
-
 def test_nothing_to_support() -> None:
     task = make_task(2, 2, [], [])
     finder = SupportFinder(task, task.train_links)
@@ -201,7 +184,7 @@ def test_support_of_hubs_is_the_product_of_matrices(num_seeds: int) -> None:
     ends = np.concatenate([ends, ends * np.array([1, 0]), ends * np.array([0, 1])])  # every entity with a hub
     ends = np.unique(ends, axis=0) + np.array([0, number])
     scores = (rng.permutation(len(ends)) / 8).astype(np.float32)
-    graph = CandidateGraph(ends[:, 0], ends[:, 1], np.zeros(len(ends), dtype=np.float32))
+    graph = CandidateGraph(ends[:, 0], ends[:, 1])
     _, found = SupportFinder(task, task.train_links, 0.3, passes=1).add_to(graph, scores)
     edges, gap = preferred(graph, scores, 1.0)
     certainty = np.concatenate([np.ones(len(task.train_links)), 1 / (1 + np.exp(1 - 12 * gap.astype(np.float64)))])
@@ -223,7 +206,7 @@ if "without" in sys.argv:
     sys.modules["numba"] = None
 import numpy as np
 from largegnn.artifacts import AlignmentTask, Neighbors
-from largegnn.matching.candidates import build_candidates, csls, places
+from largegnn.matching.candidates import build_candidates, csls, edge_ranks
 from largegnn.matching.support import SupportFinder
 rng = np.random.default_rng(0)
 triples = np.concatenate([rng.integers(0, [30, 2, 30], (60, 3)), rng.integers([30, 2, 30], [60, 4, 60], (60, 3))])
@@ -235,7 +218,7 @@ near = [
 ]
 graph = build_candidates(*near)
 supported, support = SupportFinder(task, task.train_links).add_to(graph, csls(graph, *near))
-for array in (graph.sources, graph.targets, graph.cosines, supported, support, *places(graph, supported)):
+for array in (graph.sources, graph.targets, graph.column("cosine"), supported, support, *edge_ranks(graph, supported)):
     print(np.round(array, 5).tolist())
 """
     with_numba, without = (

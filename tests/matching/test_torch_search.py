@@ -9,10 +9,11 @@ import numpy.typing as npt
 import pytest
 import torch
 
+from largegnn.artifacts import Neighbors
 from largegnn.machine.precision import full_precision
 from largegnn.matching import torch_search as module
 from largegnn.matching.torch_search import FLOAT32, HALF, Scoring, torch_search
-from largegnn.matching.unit_rows import NO_KEY, Found, UnitRows, pack, unpack
+from largegnn.matching.unit_rows import NO_KEY, UnitRows, pack, unpack
 
 Array = npt.NDArray[Any]
 
@@ -29,9 +30,9 @@ def sort_all(queries: UnitRows, corpus: UnitRows, k: int) -> tuple[Array, Array]
     return order, np.take_along_axis(scores, order, axis=1)
 
 
-def assert_exact(found: Found, queries: UnitRows, corpus: UnitRows, k: int) -> None:
-    places, scores = sort_all(queries, corpus, k)
-    np.testing.assert_array_equal(found.places, places)
+def assert_exact(found: Neighbors, queries: UnitRows, corpus: UnitRows, k: int) -> None:
+    indices, scores = sort_all(queries, corpus, k)
+    np.testing.assert_array_equal(found.ids, indices)
     np.testing.assert_array_equal(found.scores, scores)
 
 
@@ -48,7 +49,7 @@ def test_equals_sorting_all_scores(half: bool) -> None:
 def test_a_gpu_finds_the_same(half: bool, max_bytes: int) -> None:
     queries, corpus = random_rows(700, 48, 0), random_rows(20_000, 48, 1)
     found = torch_search(queries, corpus, 10, device="cuda", half=half, max_bytes=max_bytes)
-    np.testing.assert_array_equal(found.places, torch_search(queries, corpus, 10).places)
+    np.testing.assert_array_equal(found.ids, torch_search(queries, corpus, 10).ids)
 
 
 @pytest.mark.parametrize("half", [False, True])
@@ -69,9 +70,9 @@ def test_half_precision_alone_would_err() -> None:
     fast = HALF.best(module._to_half(query.piece(0, 1)), module._to_half(corpus.piece(0, 40)), 40, 3, room)[1]
     found = torch_search(query, corpus, 3, half=True)
     assert_exact(found, query, corpus, 3)
-    assert set(fast[0].tolist()) != set(found.places[0].tolist())
+    assert set(fast[0].tolist()) != set(found.ids[0].tolist())
     # All 40 are among the candidates that are scored again, so nothing is left to doubt.
-    assert (found.num_float32, found.num_float64) == (0, 0)
+    assert (found.record.num_float32, found.record.num_float64) == (0, 0)
 
 
 def test_what_half_precision_cannot_prove_is_searched_in_float32() -> None:
@@ -81,7 +82,7 @@ def test_what_half_precision_cannot_prove_is_searched_in_float32() -> None:
     queries = UnitRows(np.array([[1.0, 1.05, 0.95], [1.0, 0.9, 1.1]]))
     found = torch_search(queries, corpus, 3, half=True)
     assert_exact(found, queries, corpus, 3)
-    assert (found.num_float32, found.num_float64) == (2, 0)
+    assert (found.record.num_float32, found.record.num_float64) == (2, 0)
 
 
 def test_only_doubtful_queries_are_searched_again() -> None:
@@ -91,18 +92,18 @@ def test_only_doubtful_queries_are_searched_again() -> None:
     corpus, queries = UnitRows(np.concatenate([crowd, clear])), UnitRows(np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 2]]))
     found = torch_search(queries, corpus, 3, half=True)
     assert_exact(found, queries, corpus, 3)
-    assert found.num_float32 == 1
+    assert found.record.num_float32 == 1
 
 
 @pytest.mark.parametrize("half", [False, True])
 def test_many_equal_rows_end_in_float64(half: bool) -> None:
-    """More ties than spare candidates: only looking at all of them tells the smallest positions."""
+    """More ties than spare candidates: only looking at all of them tells the smallest indices."""
     corpus = UnitRows(np.tile(np.random.default_rng(0).standard_normal((3, 24)), (200, 1)))
     queries = random_rows(9, 24, 1)
     found = torch_search(queries, corpus, 4, half=half)
-    assert found.num_float64 == 9
-    np.testing.assert_array_equal(np.diff(found.places, axis=1), np.full((9, 3), 3))
-    assert (found.places[:, 0] < 3).all()
+    assert found.record.num_float64 == 9
+    np.testing.assert_array_equal(np.diff(found.ids, axis=1), np.full((9, 3), 3))
+    assert (found.ids[:, 0] < 3).all()
 
 
 @pytest.mark.parametrize("scoring", [HALF, FLOAT32], ids=["half", "float32"])
@@ -110,8 +111,8 @@ def test_many_equal_rows_end_in_float64(half: bool) -> None:
 def test_no_fast_score_is_further_off_than_the_bound(scoring: Scoring, dim: int) -> None:
     queries, corpus = random_rows(60, dim, 0).piece(0, 60), random_rows(512, dim, 1).piece(0, 512)
     short_queries, short = ((rows if scoring.shorten is None else scoring.shorten(rows)) for rows in (queries, corpus))
-    fast, places = scoring.best(short_queries, short, 512, 512, torch.empty(60, 512, dtype=scoring.score_type))
-    exact = (queries.double() @ corpus.double().T).gather(1, places)
+    fast, indices = scoring.best(short_queries, short, 512, 512, torch.empty(60, 512, dtype=scoring.score_type))
+    exact = (queries.double() @ corpus.double().T).gather(1, indices)
     slip = module._slips(corpus, short).max()
     for column in range(512):
         last = fast[:, column].float()
@@ -123,18 +124,18 @@ def test_no_fast_score_is_further_off_than_the_bound(scoring: Scoring, dim: int)
 def test_the_best_of_rows_are_those_of_sorting() -> None:
     scores = torch.randn(9, 64 * 30, generator=torch.Generator().manual_seed(0))
     for m in (1, 5, 29, 40):
-        values, places = module._best_of_rows(scores, m)
+        values, indices = module._best_of_rows(scores, m)
         expected = scores.topk(m, dim=1)
         torch.testing.assert_close(values, expected.values, rtol=0, atol=0)
-        torch.testing.assert_close(places, expected.indices)
+        torch.testing.assert_close(indices, expected.indices)
 
 
-def test_keys_are_in_the_order_of_scores_then_places() -> None:
+def test_keys_are_in_the_order_of_scores_then_indices() -> None:
     scores = torch.tensor([[0.5, -0.5, 0.0, -0.0, 1.0, -1.0, 0.5, 1e-30]])
-    places = torch.tensor([[3, 2, 9, 5, 4_000_000_000, 0, 1, 7]])
-    keys = pack(scores, places).sort(dim=1, descending=True).values
-    found_places, found_scores = unpack(torch.cat([keys, torch.tensor([[NO_KEY]])], dim=1))
-    assert found_places.tolist() == [[4_000_000_000, 1, 3, 7, 5, 9, 2, 0, -1]]
+    indices = torch.tensor([[3, 2, 9, 5, 4_000_000_000, 0, 1, 7]])
+    keys = pack(scores, indices).sort(dim=1, descending=True).values
+    found_indices, found_scores = unpack(torch.cat([keys, torch.tensor([[NO_KEY]])], dim=1))
+    assert found_indices.tolist() == [[4_000_000_000, 1, 3, 7, 5, 9, 2, 0, -1]]
     expected = np.array([[1, 0.5, 0.5, 1e-30, 0, 0, -0.5, -1, -np.inf]], dtype=np.float32)
     np.testing.assert_array_equal(found_scores, expected)
 

@@ -7,10 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from largegnn.artifacts import AlignmentTask
+from largegnn.artifacts import AlignmentTask, DivisionPlan
 from largegnn.planning import seconds as timing
 from largegnn.planning.seconds import estimate_seconds
-from largegnn.planning.sizes import DivisionPlan
 from largegnn.settings import PRESETS, Settings, resolve
 from tests.noisy_vectors import tiny_task
 

@@ -1,0 +1,72 @@
+"""Measures of ranks: by hand, by their definition, and in a summary."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from largegnn.artifacts import IntArray, RankFigures
+from largegnn.evaluation.measures import DEFAULT_MEASURES, hits_at_1, hits_at_5, hits_at_10, mrr, summarise
+from largegnn.evaluation.metrics import Ranks
+from largegnn.seams.tables import MEASURES
+from largegnn.settings import EvaluateSettings
+
+RANKS = st.lists(st.integers(1, 15), min_size=1, max_size=30)
+
+
+def test_summary_by_hand() -> None:
+    summary = summarise(Ranks(np.array([1, 2, 6, 20]), np.array([1, 1, 1, 10])))
+    assert summary.source_to_target == pytest.approx(
+        {"hits@1": 0.25, "hits@5": 0.5, "hits@10": 0.75, "mrr": (1 + 1 / 2 + 1 / 6 + 1 / 20) / 4}
+    )
+    assert summary.mean == pytest.approx({"hits@1": 0.5, "hits@5": 0.625, "hits@10": 0.875, "mrr": 0.6020833})
+
+
+def test_bounds_belong_to_the_hits() -> None:
+    ranks = np.array([1, 2, 5, 6, 10, 11])
+    assert [hits(ranks) for hits in (hits_at_1, hits_at_5, hits_at_10)] == [1 / 6, 3 / 6, 5 / 6]
+    assert mrr(np.array([1, 2, 4])) == pytest.approx(1.75 / 3)
+
+
+@given(ranks=RANKS)
+def test_measures_equal_their_definition(ranks: list[int]) -> None:
+    for k, hits in ((1, hits_at_1), (5, hits_at_5), (10, hits_at_10)):
+        assert hits(np.array(ranks)) == pytest.approx(sum(rank <= k for rank in ranks) / len(ranks))
+    assert mrr(np.array(ranks)) == pytest.approx(sum(1 / rank for rank in ranks) / len(ranks))
+
+
+@given(drawn=st.lists(st.tuples(st.integers(1, 15), st.integers(1, 15)), min_size=1, max_size=30))
+def test_the_measure_of_both_directions_is_their_mean(drawn: list[tuple[int, int]]) -> None:
+    there, back = np.array(drawn).T
+    summary = summarise(Ranks(there, back))
+    for name in DEFAULT_MEASURES:
+        one, other = summary.source_to_target[name], summary.target_to_source[name]
+        assert one is not None
+        assert other is not None
+        assert summary.mean[name] == pytest.approx((one + other) / 2)
+
+
+def test_only_the_measures_asked_for_and_one_of_ones_own() -> None:
+    def mean_rank(ranks: IntArray) -> float:
+        return float(np.mean(ranks))
+
+    name = MEASURES.name_of(mean_rank)
+    try:
+        summary = summarise(Ranks(np.array([1, 3]), np.array([2, 2])), ("mrr", name))
+    finally:
+        MEASURES.remove(name)
+    assert summary.source_to_target == pytest.approx({"mrr": 2 / 3, "mean_rank": 2.0})
+    assert summary.mean == pytest.approx({"mrr": 7 / 12, "mean_rank": 2.0})
+    assert list(summary.mean) == ["mrr", "mean_rank"], "in the order they were asked for"
+
+
+def test_nothing_to_rank_has_no_measure() -> None:
+    none = np.empty(0, dtype=np.int64)
+    nothing: dict[str, float | None] = {"mrr": None}
+    assert summarise(Ranks(none, none), ("mrr",)) == RankFigures(nothing, nothing, nothing)
+
+
+def test_the_default_is_that_of_the_settings() -> None:
+    assert EvaluateSettings().measures == DEFAULT_MEASURES
