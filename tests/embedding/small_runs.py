@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -11,15 +13,17 @@ import torch
 
 from largegnn.artifacts import IntArray, SubgraphSet
 from largegnn.embedding.integrate import encode_full
+from largegnn.embedding.loss_terms import LossTerm
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.structure import build_structure
 from largegnn.embedding.trainer import Trainer
 from largegnn.evaluation.metrics import rank_links
+from largegnn.seams.tables import LOSSES
 
 CPU = torch.device("cpu")
 NUM_RELATIONS = 4
-LOSSES = {"alignment": 1.0, "reconstruction": 20.0, "cross_subgraph": 0.6}
+WEIGHTS = {"alignment": 1.0, "reconstruction": 20.0, "cross_subgraph": 0.6}
 
 
 def random_subgraphs(num_parts: int, part_size: int = 40, num_seeds: int = 12, step: int = 25) -> SubgraphSet:
@@ -58,7 +62,7 @@ def train_options(**changes: Any) -> TrainOptions:
         "batch_size": 32,
         "negatives": 300,
         "learning_rate": 0.005,
-        "losses": LOSSES,
+        "losses": WEIGHTS,
         "gamma": 1.0,
         "scale": 30.0,
         "shift": 10.0,
@@ -79,6 +83,16 @@ def small_options(**changes: Any) -> TrainOptions:
     """Two batches for each subgraph of `random_subgraphs`, checkpoints after every epoch."""
     few: dict[str, Any] = {"dim": 8, "epochs": 4, "batch_size": 6, "negatives": 20, "cross_negatives": 30}
     return train_options(**few | {"checkpoint_seconds": 0.0, "validate_every": 1} | changes)
+
+
+@contextlib.contextmanager
+def added_loss(name: str, term: LossTerm) -> Iterator[None]:
+    """The table with one loss more."""
+    LOSSES.add(name, term)
+    try:
+        yield
+    finally:
+        LOSSES.remove(name)
 
 
 def copies(model: EmbeddingModel) -> dict[str, torch.Tensor]:

@@ -18,11 +18,11 @@ from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.trainer import Trainer
 from largegnn.errors import InputError
-from largegnn.seams.tables import LOSSES
 from tests.embedding.generated_pairs import generated_pair
 from tests.embedding.small_runs import (
     CPU,
     NUM_RELATIONS,
+    added_loss,
     are_equal,
     copies,
     hits_of,
@@ -119,7 +119,7 @@ def test_each_further_loss_is_one_weight(name: str, monkeypatch: pytest.MonkeyPa
         first_loss(with_weight(name, 1.0))
 
 
-def test_a_loss_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loss_of_ones_own() -> None:
     called: list[StepContext] = []
 
     def lengths(context: StepContext) -> Tensor | None:
@@ -127,22 +127,26 @@ def test_a_loss_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
         called.append(context)
         return context.rows.square().mean() if len(called) > 1 else None
 
-    monkeypatch.setattr(LOSSES, "_added", {"lengths": lengths})
-    trainer = small_trainer(random_subgraphs(2), small_options(losses={"lengths": 1.0, "alignment": 0.0}))
+    with added_loss("lengths", lengths):
+        trainer = small_trainer(random_subgraphs(2), small_options(losses={"lengths": 1.0, "alignment": 0.0}))
     norm = float(trainer.model.entities.values.norm())
     losses = [record.loss for record in trainer.run()]
     assert len(called) == 2 * 2 * 4
     assert losses[-1] < losses[1]
     assert float(trainer.model.entities.values.norm()) < norm
     assert called[0].seeds.shape == (6, 2)
-    monkeypatch.setattr(LOSSES, "_added", {"rows": lambda context: context.rows})
+
+
+def test_a_loss_that_is_no_number_is_refused() -> None:
+    with added_loss("rows", lambda context: context.rows):
+        trainer = small_trainer(random_subgraphs(1), small_options(losses={"rows": 1.0}))
     with pytest.raises(InputError, match=r"the loss rows gave a tensor of shape \(40, 8\)"):
-        small_trainer(random_subgraphs(1), small_options(losses={"rows": 1.0})).run()
+        trainer.run()
 
 
-def test_a_step_without_any_loss_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LOSSES, "_added", {"nothing": lambda context: None})
-    trainer = small_trainer(random_subgraphs(2), small_options(losses={"nothing": 1.0}))
+def test_a_step_without_any_loss_changes_nothing() -> None:
+    with added_loss("nothing", lambda context: None):
+        trainer = small_trainer(random_subgraphs(2), small_options(losses={"nothing": 1.0}))
     before = copies(trainer.model)
     assert [record.loss for record in trainer.run()] == [0.0] * 4
     assert are_equal(copies(trainer.model), before)
