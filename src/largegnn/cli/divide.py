@@ -68,7 +68,7 @@ def divide_command(
 ) -> None:
     """Merge two graphs at their seeds and divide them into subgraphs."""
     from largegnn.division import warm_up
-    from largegnn.review.division_plot import check_plot_file, plot_divisions
+    from largegnn.review.division_plot import DrawnDivision, check_plot_file, plot_divisions
 
     if plot is not None:
         check_plot_file(plot)
@@ -80,9 +80,9 @@ def divide_command(
         raise InputError("--out keeps one division", found=f"{len(wanted)} were asked for", fix="name one")
     requests = [request.with_changes(_changes(name, count, landmarks)) for name, count in wanted]
     rows = [_kept_row(requests[0])] if request.out is not None else _rows(requests)
-    finished = [_plain(row) for row in rows if row.quality is not None]
     if plot is not None:
-        plot_divisions(finished, plot)
+        drawn = [DrawnDivision(row.method, row.quality) for row in rows if row.quality is not None]
+        plot_divisions(drawn, plot)
     if as_json:
         plain = [_plain(row) for row in rows]
         typer.echo(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))

@@ -1,19 +1,21 @@
 """A picture of divisions: shares kept against the number of parts, and sizes by side with landmarks (paper, figure 3).
 
-In: one row of plain values for each division. Out: an .svg, .png or self-contained .html file. Methods differ in dash
+In: the method and quality of each division. Out: an .svg, .png or self-contained .html file. Methods differ in dash
 and shape, not in colour alone, so that the picture reads in black and white. A few divisions are shown subgraph by
 subgraph, many by the mean of their subgraphs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from largegnn.artifacts import PartitionQuality
 from largegnn.errors import InputError, StorageError
 
-__all__ = ["check_plot_file", "plot_divisions"]
+__all__ = ["DrawnDivision", "check_plot_file", "plot_divisions"]
 
 _SUFFIXES = (".svg", ".png", ".html")
 _SHARES = {
@@ -24,7 +26,27 @@ _SHARES = {
 }
 _FEW = 4
 _KINDS = {"source": "#1b4965", "target": "#9ecae1", "own": "#4d4d4d", "landmarks": "#d9a441"}
-Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class DrawnDivision:
+    """A division, and what the method that made it is called."""
+
+    method: str
+    quality: PartitionQuality
+
+    @property
+    def parts(self) -> int:
+        """How many subgraphs it has."""
+        return len(self.quality.sizes)
+
+    @property
+    def name(self) -> str:
+        """Method and number of parts."""
+        return f"{self.method}, {self.parts} parts"
+
+
+Rows = Sequence[DrawnDivision]
 
 
 def check_plot_file(path: Path) -> None:
@@ -36,7 +58,7 @@ def check_plot_file(path: Path) -> None:
 
 
 def plot_divisions(rows: Rows, path: Path) -> None:
-    """Draw the divisions; `rows` are those of `largegnn divide --json`."""
+    """Draw the divisions."""
     import altair as alt
 
     sizes = _sizes_chart(rows) if len(rows) <= _FEW else _mean_sizes_chart(rows)
@@ -59,10 +81,10 @@ def _shares_chart(rows: Rows) -> Any:
     import polars as pl
 
     values = [
-        {"method": row["method"], "parts": row["parts"], "kind": label, "share": row[key]}
+        {"method": row.method, "parts": row.parts, "kind": label, "share": getattr(row.quality, key)}
         for row in rows
         for key, label in _SHARES.items()
-        if row[key] is not None
+        if getattr(row.quality, key) is not None
     ]
     return (
         alt.Chart(pl.DataFrame(values))
@@ -92,27 +114,25 @@ def _parts_of(size: float, source: float, landmarks: float) -> list[tuple[str, s
 def _sizes_chart(rows: Rows) -> Any:
     """Entities of every subgraph, a row of panels for each division."""
     values = [
-        {"division": _name(row), "bar": index, "view": view, "kind": kind, "entities": count}
+        {"division": row.name, "bar": index, "view": view, "kind": kind, "entities": count}
         for row in rows
         for index, subgraph in enumerate(
-            zip(row["sizes"], row["source_sizes"], row["num_landmarks"], strict=True), start=1
+            zip(row.quality.sizes, row.quality.source_sizes, row.quality.num_landmarks, strict=True), start=1
         )
         for view, kind, count in _parts_of(*subgraph)
     ]
-    return _bars(values, "subgraph", [_name(row) for row in rows])
+    return _bars(values, "subgraph", [row.name for row in rows])
 
 
 def _mean_sizes_chart(rows: Rows) -> Any:
     """Mean entities of a subgraph, a bar for each division and a row of panels for each method."""
     values = []
     for row in rows:
-        count = len(row["sizes"])
-        means = (sum(row[key]) / count for key in ("sizes", "source_sizes", "num_landmarks"))
+        count = len(row.quality.sizes)
+        means = (sum(getattr(row.quality, key)) / count for key in ("sizes", "source_sizes", "num_landmarks"))
         for view, kind, entities in _parts_of(*means):
-            values.append(
-                {"division": row["method"], "bar": row["parts"], "view": view, "kind": kind, "entities": entities}
-            )
-    return _bars(values, "number of subgraphs (mean size)", list(dict.fromkeys(row["method"] for row in rows)))
+            values.append({"division": row.method, "bar": row.parts, "view": view, "kind": kind, "entities": entities})
+    return _bars(values, "number of subgraphs (mean size)", list(dict.fromkeys(row.method for row in rows)))
 
 
 def _bars(values: list[dict[str, Any]], axis: str, order: list[str]) -> Any:
@@ -132,7 +152,3 @@ def _bars(values: list[dict[str, Any]], axis: str, order: list[str]) -> Any:
         )
         .properties(width=300, height=100)
     )
-
-
-def _name(row: Mapping[str, Any]) -> str:
-    return f"{row['method']}, {row['parts']} parts"

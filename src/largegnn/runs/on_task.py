@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from largegnn.artifacts import (
 )
 from largegnn.data.load import LoadSummary
 from largegnn.division.quality import share_kept
+from largegnn.runs.input_files import InputFile, plain_files
 from largegnn.runs.pipeline import open_store, put_stage, run_pipeline
 from largegnn.runs.run import Run
 from largegnn.settings import Settings
@@ -84,18 +86,42 @@ def division_of(run: Run) -> Division:
 
 
 def run_task(
-    folder: Path, task: AlignmentTask, names: TaskNames | None, settings: Settings, *, last: str | None = None
+    folder: str | PathLike[str],
+    task: AlignmentTask,
+    names: TaskNames | None = None,
+    settings: Settings | Mapping[str, object] | None = None,
+    *,
+    last: str | None = None,
 ) -> Run:
     """Run a task in a run folder, up to the stage `last`; without `names` its entities cannot be exported by name."""
-    digest = hashlib.sha256()
-    for array in (task.triples, task.train_links, task.valid_links, task.test_links):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    inputs = {"task": {"sha256": digest.hexdigest()}}
-    store = open_store(folder)
-    store.folder.mkdir(parents=True, exist_ok=True)
-    store.update_manifest(input=None, input_files=inputs)
+    store, chosen = open_store(Path(folder)), Settings.of(settings)
+    inputs = {"task": {"sha256": _checksum(task, names)}}
     nothing = StringTable.from_strings(())
-    put_stage(
-        store, settings, inputs, "load", Loaded(task, names or TaskNames(nothing, nothing), LoadSummary.of_task(task))
-    )
-    return run_pipeline(folder, None, settings, last=last)
+    loaded = Loaded(task, names or TaskNames(nothing, nothing), LoadSummary.of_task(task))
+    with store.lock():
+        _refuse_other_task(store, stage_fingerprints(chosen, inputs)["load"])
+        store.update_manifest(input=None, input_files=inputs)
+        if not store.is_intact("load"):
+            put_stage(store, chosen, inputs, "load", loaded)
+    return run_pipeline(store.folder, None, chosen, last=last)
+
+
+def _checksum(task: AlignmentTask, names: TaskNames | None) -> str:
+    """One checksum over all that would be in the files."""
+    digest = hashlib.sha256()
+    tables = () if names is None else (names.entities, names.relations)
+    arrays = [task.triples, task.train_links, task.valid_links, task.test_links]
+    for array in (*arrays, *(part for table in tables for part in (table.data, table.data_ptr))):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _refuse_other_task(store: RunStore, expected: str) -> None:
+    known = store.stages.get("load")
+    if known is not None and known.fingerprint != expected:
+        raise InputError(
+            "the output folder holds another run",
+            where=str(store.folder),
+            found="a task or settings of `data` that are not these",
+            fix="name another folder",
+        )

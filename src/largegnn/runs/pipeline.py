@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from largegnn.artifacts import to_plain
-from largegnn.data.inputs import DataInput, find_files
+from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
 from largegnn.machine.metering import Meter
 from largegnn.runs.arguments import stage_arguments
+from largegnn.runs.input_files import InputFiles, checksum_input, known_files, plain_files
 from largegnn.runs.repartition import Repartitioner
 from largegnn.runs.run import Run, artifacts_of
-from largegnn.runs.store import RunStore, file_checksum, fingerprint
+from largegnn.runs.store import RunStore, fingerprint
 from largegnn.seams.tables import ENGINES
 from largegnn.settings import PRESETS, Settings, flat_settings, resolve, to_toml
 from largegnn.stages import STAGE_NAMES, STAGES, Stage, stage_index
@@ -64,7 +65,7 @@ def run_pipeline(
     store = open_store(folder)
     run = Run(settings, store, given)
     with store.lock():
-        inputs = _input_checksums(run, store)
+        inputs = checksum_input(given, settings, store)
         prints = stage_fingerprints(settings, inputs)
         _refuse_other_run(run, store, prints, inputs, first_replaced=forced)
         _refuse_gap(store, STAGE_NAMES[:start], kept=STAGE_NAMES[:forced])
@@ -74,7 +75,7 @@ def run_pipeline(
         store.update_manifest(
             made_by=__version__,
             input=_input_entry(given) if given is not None else store.manifest.get("input"),
-            input_files=inputs,
+            input_files=plain_files(inputs),
             settings=settings.model_dump(mode="json"),
             machine={"python": platform.python_version(), "numpy": np.__version__, "system": platform.platform()},
         )
@@ -102,7 +103,7 @@ def open_store(folder: Path) -> RunStore:
     return store
 
 
-def put_stage(store: RunStore, settings: Settings, inputs: Mapping[str, Any], name: str, made: object) -> None:
+def put_stage(store: RunStore, settings: Settings, inputs: InputFiles, name: str, made: object) -> None:
     """Put a stage made elsewhere into a run folder, under the fingerprint the pipeline expects."""
     _save(store, settings, STAGES[stage_index(name)], stage_fingerprints(settings, inputs)[name], made, Meter())
 
@@ -171,7 +172,7 @@ def _is_foreign(folder: Path) -> bool:
     return any(entry.name != ".lock" and not entry.name.endswith(".partial") for entry in folder.iterdir())
 
 
-def stage_fingerprints(settings: Settings, inputs: Mapping[str, Any]) -> dict[str, str]:
+def stage_fingerprints(settings: Settings, inputs: InputFiles) -> dict[str, str]:
     """What each stage would be made from, in a short name; `inputs` are the checksums of the input files."""
     prints: dict[str, str] = {}
     for stage in STAGES:
@@ -182,7 +183,7 @@ def stage_fingerprints(settings: Settings, inputs: Mapping[str, Any]) -> dict[st
             "needs": [prints[need] for need in stage.needs],
         }
         if not stage.needs:
-            parts["input"] = [entry["sha256"] for entry in inputs.values()]
+            parts["input"] = [entry.sha256 for entry in inputs.values()]
         prints[stage.name] = fingerprint(parts)
     return prints
 
@@ -192,37 +193,8 @@ def _input_entry(given: DataInput) -> dict[str, str]:
     return {key: str(Path(value).resolve()) for key, value in paths.items() if value is not None}
 
 
-def _input_checksums(run: Run, store: RunStore) -> dict[str, dict[str, Any]]:
-    """Checksums of the input files in a fixed order; those of untouched files are taken from the manifest."""
-    known: dict[str, dict[str, Any]] = store.manifest.get("input_files", {})
-    if run.given is None:
-        return known
-    try:
-        files = find_files(run.given, run.settings.data).paths()
-        return {str(path.resolve()): _checksum(path, known.get(str(path.resolve()))) for path in files}
-    except InputError:
-        begun_with = {name: str(path) for name, path in dataclasses.asdict(run.given).items() if path is not None}
-        if "load" not in store.stages or begun_with != store.manifest.get("input"):
-            raise
-        # The run folder has moved to a machine without the input: what it holds is still what it was made from.
-        _log.info("the input files are not here; the run folder is taken as it is")
-        return known
-
-
-def _checksum(path: Path, known: dict[str, Any] | None) -> dict[str, Any]:
-    """Size, date and checksum of a file; what is known is taken if the first two agree."""
-    try:
-        status = path.stat()
-        identity = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
-        if known is not None and all(known[key] == value for key, value in identity.items()):
-            return known
-        return {**identity, "sha256": file_checksum(path)}
-    except OSError as error:
-        raise InputError("the file cannot be read", where=str(path), found=error.strerror) from None
-
-
 def _refuse_other_run(
-    run: Run, store: RunStore, prints: Mapping[str, str], inputs: Mapping[str, Any], first_replaced: int
+    run: Run, store: RunStore, prints: Mapping[str, str], inputs: InputFiles, first_replaced: int
 ) -> None:
     """Refuse to replace what was computed from other input or settings, unless it was asked for."""
     for stage in STAGES[:first_replaced]:
@@ -248,15 +220,15 @@ def _refuse_gap(store: RunStore, needed: tuple[str, ...], kept: tuple[str, ...])
             )
 
 
-def _difference(run: Run, store: RunStore, stage: Stage, recorded: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
+def _difference(run: Run, store: RunStore, stage: Stage, recorded: Mapping[str, Any], inputs: InputFiles) -> str:
     # A section that made no difference then was not recorded; what makes it matter now is in another one.
     read = {section: value for section, value in stage.settings_read(run.settings).items() if section in recorded}
     before, now = flat_settings(recorded), flat_settings(read)
     changed = [f"{key} was {before.get(key)!r}, is {value!r}" for key, value in now.items() if before.get(key) != value]
-    known = store.manifest.get("input_files", {})
+    known = known_files(store)
     changed += [
         f"{path} is not the file it was made from"
         for path, entry in inputs.items()
-        if known.get(path, {}).get("sha256") != entry["sha256"]
+        if path not in known or known[path].sha256 != entry.sha256
     ]
     return "; ".join(changed) or f"stage {stage.name} of another version of the program"

@@ -18,7 +18,6 @@ import logging
 import math
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,9 +28,10 @@ from largegnn.data.load import LoadSummary
 from largegnn.embedding.new_rows import NewRows, fill_rows, grow_relation_rows
 from largegnn.errors import InputError, StorageError
 from largegnn.machine.locks import hold_place
+from largegnn.runs.input_files import InputFile, InputFiles, describe_file, known_files, plain_files
 from largegnn.runs.pipeline import put_stage, resume_input, run_pipeline
 from largegnn.runs.run import Run
-from largegnn.runs.store import RunStore, file_checksum
+from largegnn.runs.store import RunStore
 from largegnn.runs.update_cost import cost_of_adding, degrees
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages.integrate import Integrated, IntegrateOutcome, integrate
@@ -110,10 +110,10 @@ def _warn_of_growth(run: Run, grown: EnlargedTask) -> None:
         )
 
 
-def _build(folder: Path, old: Run, grown: EnlargedTask, settings: Settings, inputs: dict[str, Any]) -> None:
+def _build(folder: Path, old: Run, grown: EnlargedTask, settings: Settings, inputs: InputFiles) -> None:
     """Fill a new run folder; the stages an update does in its own way are put there as if they had been computed."""
     old_task, store = old.artifact("task", AlignmentTask), RunStore(folder)
-    store.update_manifest(made_by=__version__, input=None, input_files=inputs)
+    store.update_manifest(made_by=__version__, input=None, input_files=plain_files(inputs))
     summary = dataclasses.replace(old.outcome("load", LoadSummary), layout="update")
     put_stage(store, settings, inputs, "load", Loaded(grown.task, grown.names, summary))
     run = run_pipeline(folder, None, settings, last="subgraphs")
@@ -155,18 +155,11 @@ def _grown_settings(settings: Settings, old: AlignmentTask, new: AlignmentTask, 
     return resolve(Settings, PRESETS, overrides=changes, values=settings.model_dump(mode="json"))
 
 
-def _inputs(run: Run, folder: Path, added: Additions) -> dict[str, Any]:
+def _inputs(run: Run, folder: Path, added: Additions) -> dict[str, InputFile]:
     """What the new run was made from: the old run's files, its model, and the added files."""
-    inputs = dict(run.store.manifest.get("input_files", {}))
-    inputs[f"{folder.resolve()} (model)"] = {"sha256": run.store.stages["rounds"].fingerprint}
-    for path in added.paths():
-        try:
-            status = path.stat()
-            identity = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
-            inputs[str(path.resolve())] = {**identity, "sha256": file_checksum(path)}
-        except OSError as error:
-            raise InputError("the file cannot be read", where=str(path), found=error.strerror) from None
-    return inputs
+    inputs = known_files(run.store)
+    inputs[f"{folder.resolve()} (model)"] = InputFile(run.store.stages["rounds"].fingerprint)
+    return inputs | {str(path.resolve()): describe_file(path) for path in added.paths()}
 
 
 def _report(old: Run, task: AlignmentTask, trained: Mask, grown: EnlargedTask, found: NewRows) -> UpdateReport:
