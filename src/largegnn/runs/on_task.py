@@ -29,9 +29,11 @@ from largegnn.artifacts import (
 )
 from largegnn.data.load import LoadSummary
 from largegnn.division.quality import share_kept
+from largegnn.errors import InputError
 from largegnn.runs.input_files import InputFile, plain_files
-from largegnn.runs.pipeline import open_store, put_stage, run_pipeline
+from largegnn.runs.pipeline import open_store, put_stage, run_pipeline, stage_fingerprints
 from largegnn.runs.run import Run
+from largegnn.runs.store import RunStore
 from largegnn.settings import Settings
 from largegnn.stages.load import Loaded
 
@@ -95,12 +97,12 @@ def run_task(
 ) -> Run:
     """Run a task in a run folder, up to the stage `last`; without `names` its entities cannot be exported by name."""
     store, chosen = open_store(Path(folder)), Settings.of(settings)
-    inputs = {"task": {"sha256": _checksum(task, names)}}
+    inputs = {"task": InputFile(_checksum(task, names))}
     nothing = StringTable.from_strings(())
     loaded = Loaded(task, names or TaskNames(nothing, nothing), LoadSummary.of_task(task))
     with store.lock():
         _refuse_other_task(store, stage_fingerprints(chosen, inputs)["load"])
-        store.update_manifest(input=None, input_files=inputs)
+        store.update_manifest(input=None, input_files=plain_files(inputs))
         if not store.is_intact("load"):
             put_stage(store, chosen, inputs, "load", loaded)
     return run_pipeline(store.folder, None, chosen, last=last)
