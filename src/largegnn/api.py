@@ -26,6 +26,7 @@ from largegnn.artifacts import (
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadedPair, load_pair
 from largegnn.errors import InputError
+from largegnn.planning.division_plan import plan_for
 from largegnn.result import AlignmentResult
 from largegnn.runs.on_task import Division, Training, division_of, run_task
 from largegnn.runs.pipeline import resume_input, run_pipeline
@@ -33,7 +34,6 @@ from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore
 from largegnn.settings import WORLD_PRESETS, DataSettings, Settings, WorldSettings, resolve
 from largegnn.stages.match import MatchOutcome
-from largegnn.stages.partition import plan_for
 
 if TYPE_CHECKING:
     import polars as pl

@@ -34,7 +34,7 @@ def from_plain(kind: type[_Value], value: Any) -> _Value:
     """The value of type `kind` that `to_plain` made this of; anything else is refused."""
     try:
         return typing.cast(_Value, _read(kind, value))
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
         raise StorageError(f"a stored {getattr(kind, '__name__', kind)} cannot be read: {error}") from None
 
 
@@ -51,14 +51,19 @@ def _read(kind: Any, value: Any) -> Any:
         names = {field.name for field in dataclasses.fields(kind)}
         return kind(**{name: _read(hints[name], entry) for name, entry in value.items() if name in names})
     if origin is tuple:
+        # Text and mappings can be gone through as well, and are no list.
+        if not isinstance(value, list | tuple):
+            raise TypeError(f"expected a list, found {value!r:.60}")
         if len(arguments) == 2 and arguments[1] is Ellipsis:
             return tuple(_read(arguments[0], entry) for entry in value)
         return tuple(_read(argument, entry) for argument, entry in zip(arguments, value, strict=True))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return {key: _read(arguments[1], entry) for key, entry in value.items()}
     if kind in (int, float, str, bool):
-        if kind is float and isinstance(value, int):
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise TypeError(f"expected {kind.__name__}, found {value!r:.60}")
+    if origin is typing.Literal and value not in arguments:
+        raise ValueError(f"expected one of {', '.join(map(str, arguments))}, found {value!r:.60}")
     return value

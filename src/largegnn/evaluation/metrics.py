@@ -30,6 +30,7 @@ from largegnn.errors import ArtifactError
 from largegnn.machine.precision import full_precision
 
 __all__ = [
+    "MOST_PRODUCTS",
     "SAME_SCORE",
     "Ranks",
     "Scoring",
@@ -42,6 +43,8 @@ __all__ = [
 Scoring = Literal["cosine", "csls"]
 _SCORINGS: tuple[Scoring, ...] = ("cosine", "csls")
 SAME_SCORE = 1e-6
+# Multiplications for the ranks by cosine and CSLS: some ten minutes on two cores, on a GPU one or two.
+MOST_PRODUCTS = {"cpu": 1e13, "cuda": 2e15}
 _COUNTED_AT_ONCE = 1 << 23  # entries compared in one go
 
 

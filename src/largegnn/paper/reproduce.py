@@ -28,7 +28,7 @@ from largegnn.errors import InputError, StorageError
 from largegnn.machine.devices import choose_device
 from largegnn.machine.locks import hold
 from largegnn.machine.metering import Meter
-from largegnn.paper.records import ResultRecord, add_record, read_results
+from largegnn.paper.records import Pairs, ResultRecord, add_record, read_results
 from largegnn.paper.systems import PaperSystem
 from largegnn.runs.pipeline import run_pipeline
 from largegnn.settings import WORLD_PRESETS, Settings
@@ -178,7 +178,10 @@ def _run_shared(data: Path, settings: Settings, folder: Path) -> dict[str, Any]:
         raise InputError("the data set has no test links to measure by", where=str(data))
     return {
         "ideal": {name: dict(evaluation.ideal[name].source_to_target) for name in ("cosine", "csls")},
-        "real": to_plain(evaluation.real),
+        "real": {
+            name: {key: getattr(pairs, key) for key in Pairs.model_fields}
+            for name, pairs in (evaluation.real or {}).items()
+        },
         "partition": _partition_figures(
             dataclasses.replace(quality, test_kept=evaluation.test_kept),
             {name: costs[name] for name in (*_PARTITION, "subgraphs")},

@@ -10,11 +10,11 @@ from largegnn.artifacts import to_plain
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import load_pair
 from largegnn.machine.metering import available_memory_mb
+from largegnn.planning.division_plan import plan_for
 from largegnn.planning.memory import estimate_memory_mb
 from largegnn.planning.seconds import estimate_seconds
 from largegnn.planning.seeds import seeds_warning
 from largegnn.settings import Settings
-from largegnn.stages.partition import plan_for
 
 __all__ = ["Forecast", "forecast"]
 

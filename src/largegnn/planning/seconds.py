@@ -15,11 +15,11 @@ import time
 import torch
 
 from largegnn.artifacts import AlignmentTask, DivisionPlan
+from largegnn.evaluation.metrics import MOST_PRODUCTS
 from largegnn.machine.devices import choose_device
 from largegnn.matching.dense import fits_dense
 from largegnn.matching.searchers import is_exact
 from largegnn.settings import Settings
-from largegnn.stages.evaluate import MOST_PRODUCTS
 
 __all__ = ["estimate_seconds"]
 

@@ -31,7 +31,15 @@ from largegnn.artifacts import (
 )
 from largegnn.division.quality import share_kept
 from largegnn.evaluation.measures import summarise
-from largegnn.evaluation.metrics import SAME_SCORE, Ranks, Scoring, rank_edges, rank_links_by, rank_matrix
+from largegnn.evaluation.metrics import (
+    MOST_PRODUCTS,
+    SAME_SCORE,
+    Ranks,
+    Scoring,
+    rank_edges,
+    rank_links_by,
+    rank_matrix,
+)
 from largegnn.evaluation.pair_metrics import is_complete, precision_recall_f1
 from largegnn.machine.devices import choose_device
 from largegnn.matching.candidates import build_candidates, csls, mean_nearest
@@ -44,11 +52,9 @@ from largegnn.matching.selection import mutual_knn, mutual_top1
 from largegnn.matching.transport import transport_sparse
 from largegnn.settings import DataSettings, EvaluateSettings, MatchSettings, ProtocolSettings, RoundSettings
 
-__all__ = ["MOST_PRODUCTS", "Evaluated", "evaluate"]
+__all__ = ["Evaluated", "evaluate"]
 
 _SAME_PLAN = 1e-4  # closer entries of a plan differ in rounding only
-# Multiplications for the ranks by cosine and CSLS: some ten minutes on two cores, on a GPU one or two.
-MOST_PRODUCTS = {"cpu": 1e13, "cuda": 2e15}
 _LEAST_RANKED = 2_000
 _CANDIDATES = 20  # nearest of each test entity that rules and large transports look at
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from largegnn.artifacts import AlignmentTask, DivisionPlan, MergedGraph, Partition
 from largegnn.division.landmarks import check_cap
-from largegnn.machine.devices import memory_budget
-from largegnn.planning.sizes import plan_division
+from largegnn.planning.division_plan import plan_for
 from largegnn.seams.tables import PARTITIONERS
 from largegnn.settings import DivisionSettings, LandmarkSettings, ProtocolSettings
 
-__all__ = ["Partitioned", "partition", "plan_for"]
+__all__ = ["Partitioned", "partition"]
 
 _log = logging.getLogger(__name__)
 
@@ -42,13 +41,3 @@ def partition(
     if landmarks.enabled:
         check_cap(parts, plan.cap)
     return Partitioned(parts, plan)
-
-
-def plan_for(task: AlignmentTask, division: DivisionSettings, landmarks: LandmarkSettings, device: str) -> DivisionPlan:
-    """How many parts and how large, from the settings and, where they say auto, from the task and the device."""
-    parts, cap = division.parts, landmarks.cap if landmarks.enabled else "auto"
-    if parts != "auto" or cap != "auto":
-        known_parts, known_cap = (None if isinstance(value, str) else value for value in (parts, cap))
-        return plan_division(task.num_entities, len(task.triples), known_parts, known_cap)
-    budget = memory_budget(device)
-    return plan_division(task.num_entities, len(task.triples), None, None, budget.mb, budget.owner)
