@@ -204,7 +204,7 @@ def test_the_command_ends_with_the_tables(data: Path, configs: Path, tmp_path: P
     assert planned.exit_code == 0
     assert "| LargeEA | .500 | not run |" in planned.stdout
     ended = runner.invoke(
-        app, ["reproduce", "--table", "15k", "--system", "LargeEA", "--seeds", "1", *common, "--json"]
+        app, ["reproduce", "--table", "15k", "--system", "LargeEA", "--repeats", "1", *common, "--json"]
     )
     assert ended.exit_code == 0
     row = json.loads((tmp_path / "work" / "tables.json").read_text())["15k"]["rows"][0]
