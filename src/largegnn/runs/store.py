@@ -19,7 +19,7 @@ import json
 import logging
 import shutil
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -102,13 +102,8 @@ class RunStore:
 
         write_folder(self.folder / file, fill, fix=_FIX)
 
-    def load_scratch(
-        self, file: str, kind: type[_Artifact], scalars: Mapping[str, Any] | None = None
-    ) -> _Artifact | None:
-        """Map what `save_scratch` wrote, if it is there and whole; what is damaged or of another kind is as if not.
-
-        `scalars` go before those that were written.
-        """
+    def load_scratch(self, file: str, kind: type[_Artifact]) -> _Artifact | None:
+        """Map what `save_scratch` wrote, if it is there and whole; what is damaged or of another kind is as if not."""
         folder = self.folder / file
         if not folder.exists():
             return None
@@ -118,8 +113,7 @@ class RunStore:
                 raise DamagedError(f"{folder} holds a {content['kind']}, not a {kind.__name__}")
             for name, facts in content["files"].items():
                 check_file(folder / name, facts)
-            files = [folder / name for name in content["files"]]
-            return load_artifact(kind, files, {**content["scalars"], **(scalars or {})})
+            return load_artifact(kind, [folder / name for name in content["files"]], content["scalars"])
         # Whole, but what a program of another version wrote: its values do not make what is asked for.
         except (DamagedError, AttributeError, IndexError, KeyError, TypeError, ValueError) as damage:
             _log.warning("%s: made again, it is damaged or not what was expected (%s)", folder, damage)
@@ -194,9 +188,14 @@ class RunStore:
                 "the run folder cannot be read", where=str(self.folder)[:300], found=error.strerror or str(error)
             ) from None
         if manifest:
-            names = ", ".join(manifest["stages"])
-            _log.warning("%s has no manifest; taken from the records of its stages: %s", self.folder, names)
+            _say_rebuilt(self.folder, ", ".join(manifest["stages"]))
         return manifest
+
+
+@cache
+def _say_rebuilt(folder: Path, names: str) -> None:
+    """Once in a process: a folder is opened more than once before anything is written."""
+    _log.warning("%s has no manifest; taken from the records of its stages: %s", folder, names)
 
 
 def fingerprint(parts: Mapping[str, Any]) -> str:
