@@ -12,8 +12,8 @@ from safetensors.numpy import load_file
 from largegnn.artifacts import EntityEmbeddings, StringTable, TaskNames
 from largegnn.errors import ArtifactError, InputError, StorageError
 from largegnn.export import EMBEDDING_FORMS, ENTITY_LIST, export_embeddings
+from tests.export.full_disk import fail_after
 from tests.export.nasty import NASTY
-from tests.export.test_export import fail_after
 
 FORMS = list(EMBEDDING_FORMS)
 

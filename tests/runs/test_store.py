@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import os
 import subprocess
 import sys
@@ -16,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from largegnn.artifacts import AlignmentTask, TaskNames, TrainedModel
+from largegnn.artifacts import AlignmentTask, TaskNames
 from largegnn.errors import InputError, StorageError
-from largegnn.runs.store import FORMAT_VERSION, RunStore, fingerprint
+from largegnn.runs.store import RunStore, fingerprint
 
 RECORD: dict[str, Any] = {
     "fingerprint": "f",
@@ -141,62 +139,6 @@ def test_headers_damaged_under_our_hands_give_no_traceback(
             store.load("load", "task", AlignmentTask)
 
 
-def test_other_versions_and_broken_manifests_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").write_text(json.dumps({"format_version": FORMAT_VERSION + 1, "made_by": "9.9"}))
-    with pytest.raises(InputError, match="another version") as error:
-        RunStore(tmp_path)
-    assert "9.9" in str(error.value.found)
-
-
-WRONG: list[dict[str, Any]] = [
-    {"stages": []},
-    {"stages": {"load": None}},
-    {"stages": {"load": {}}},
-    {"stages": {"load": 7}},
-    {"format_version": "2"},
-    {"format_version": None},
-    {"format_version": True},
-    {"settings": []},
-    {"input": "folder"},
-    {"input": {"folder": 7}},
-    {"input_files": []},
-    {"input_files": {"a": None}},
-    {"input_files": {"a": {"sha256": 7}}},
-]
-WRONG_RECORDS: list[dict[str, Any]] = [
-    {"files": []},
-    {"files": {"task": "01-task"}},
-    {"files": {"task": {"01-task/triples.npy": 7}}},
-    {"files": {"task": {"01-task/triples.npy": {"bytes": "7", "sha256": ""}}}},
-    {"files": {"task": {"../triples.npy": {"bytes": 7, "sha256": ""}}}},
-    {"files": {"task": {"/triples.npy": {"bytes": 7, "sha256": ""}}}},
-    {"files": {"other": {}}},
-    {"scalars": []},
-    {"scalars": {"task": []}},
-    {"seconds": "long"},
-    {"facts": None},
-    {"settings": "all"},
-    {"fingerprint": 7},
-    {"unknown": 7},
-]
-
-
-def test_manifests_of_the_wrong_shape_are_refused(
-    tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames
-) -> None:
-    saved(tmp_path, toy_task, toy_names)
-    path = tmp_path / "manifest.json"
-    good = json.loads(path.read_text())
-    record = good["stages"]["load"]
-    texts = [json.dumps(good | wrong) for wrong in WRONG]
-    texts += [json.dumps(good | {"stages": {"load": record | wrong}}) for wrong in WRONG_RECORDS]
-    texts += ["{", "[]", "{}", "null", "7", '"x"', "[" * 100_000, "9" * 10_000, "\udcff"]
-    for text in texts:
-        path.write_bytes(text.encode("utf-8", "surrogateescape"))
-        with pytest.raises(InputError, match=r"manifest cannot be read"):
-            RunStore(tmp_path)
-
-
 def test_paths_no_system_takes_are_refused() -> None:
     with pytest.raises(InputError, match="cannot be read"):
         RunStore(Path("/tmp") / ("x" * 300))
@@ -255,105 +197,6 @@ def test_files_checked_before_the_lock_are_checked_again(
     damage(tmp_path / "01-task" / "triples.npy", "flip")
     with store.lock():
         assert not store.is_intact("load")
-
-
-def a_model() -> TrainedModel:
-    rows = np.arange(12, dtype=np.float32).reshape(4, 3)
-    return TrainedModel("dual_amn", rows, rows[:2], np.arange(5, dtype=np.float32))
-
-
-def test_scratch_comes_back_with_its_scalars(tmp_path: Path) -> None:
-    store = RunStore(tmp_path)
-    assert store.load_scratch("work/round-01", TrainedModel) is None
-    for _ in range(2):  # the second takes the place of the first
-        store.save_scratch("work/round-01", a_model())
-        found = store.load_scratch("work/round-01", TrainedModel)
-        assert found is not None
-        assert found.encoder == "dual_amn"
-        assert np.array_equal(found.entity_rows, a_model().entity_rows)
-    assert [path.name for path in (tmp_path / "work").iterdir()] == ["round-01"]
-    store.remove_scratch("work/round-01")
-    store.remove_scratch("work/round-01")
-    assert store.load_scratch("work/round-01", TrainedModel) is None
-
-
-@pytest.mark.parametrize("file", ["entity_rows.npy", "artifact.json"])
-@pytest.mark.parametrize("kind", ["flip", "cut", "remove"])
-def test_damaged_scratch_is_as_if_not_there(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, file: str, kind: str
-) -> None:
-    store = RunStore(tmp_path)
-    store.save_scratch("work/round-01", a_model())
-    path = tmp_path / "work" / "round-01" / file
-    if kind == "flip" and file == "artifact.json":
-        path.write_text(path.read_text().replace("dual_amn", "dual_amo"))
-    else:
-        damage(path, kind)
-        if file == "artifact.json" and kind == "cut":
-            damage(path, kind)  # the last byte is a line break, without which all is said
-    assert store.load_scratch("work/round-01", TrainedModel) is None
-    assert "made again" in caplog.text
-    store.save_scratch("work/round-01", a_model())
-    assert store.load_scratch("work/round-01", TrainedModel) is not None
-
-
-def test_foreign_scratch_is_as_if_not_there(
-    tmp_path: Path, toy_task: AlignmentTask, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = RunStore(tmp_path)
-    store.save_scratch("work/x", toy_task)
-    assert store.load_scratch("work/x", TrainedModel) is None
-    assert "holds a AlignmentTask" in caplog.text
-    (tmp_path / "work" / "y").write_text("a file")
-    assert store.load_scratch("work/y", TrainedModel) is None
-
-    store.save_scratch("work/z", Other("dual_amn"))
-    assert store.load_scratch("work/z", TrainedModel) is None
-
-
-@dataclass(frozen=True)
-class Other:
-    """What another version called by the same name."""
-
-    encoder: str
-
-
-Other.__name__ = "TrainedModel"
-
-
-def test_a_deleted_manifest_is_made_again(
-    tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = saved(tmp_path, toy_task, toy_names)
-    store.update_manifest(settings={"seed": 3}, input={"folder": "x"}, input_files={"x": {"sha256": "y"}})
-    for number, name in enumerate(("merge", "partition", "subgraphs"), start=2):
-        store.save_stage(name, number, {name: toy_task}, {**RECORD, "fingerprint": name})
-    store.forget(["subgraphs"])
-    before = store.manifest
-    (tmp_path / "manifest.json").unlink()
-    with caplog.at_level(logging.WARNING):
-        store, _ = RunStore(tmp_path), RunStore(tmp_path)
-    assert caplog.text.count("records of its stages: load, merge, partition") == 1
-    assert store.manifest == before
-    assert all(store.is_intact(stage) for stage in store.stages)
-    assert not (tmp_path / "manifest.json").exists(), "reading writes nothing"
-    with store.lock():
-        pass
-    assert json.loads((tmp_path / "manifest.json").read_text()) == before
-
-
-def test_damaged_records_are_not_used_to_make_a_manifest(
-    tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = saved(tmp_path, toy_task, toy_names)
-    for number, name in enumerate(("merge", "partition"), start=2):
-        store.save_stage(name, number, {name: toy_task}, RECORD)
-    (tmp_path / "manifest.json").unlink()
-    path = tmp_path / "02-merge.json"
-    path.write_text(path.read_text().replace('"fingerprint": "f"', '"fingerprint": "g"'))
-    (tmp_path / "09-mine.json").write_text("[1]")
-    assert list(RunStore(tmp_path).stages) == ["load", "partition"]
-    assert "02-merge.json: not used" in caplog.text
 
 
 def test_fingerprints_tell_values_apart() -> None:

@@ -1,48 +1,21 @@
-"""What is true of every entry of the table `exporters`: whole files or none, no silence about empty ones."""
+"""What every entry of `EXPORTERS` promises: whole files or none, and no silence about empty ones."""
 
 from __future__ import annotations
 
-import errno
 import logging
-import os
 from pathlib import Path
-from typing import IO, Any
 
 import polars as pl
 import pytest
 
 from largegnn.errors import InputError, StorageError
-from largegnn.export import Exporter, export, file_of_form
-from largegnn.machine.atomic import ByteSink
+from largegnn.export import Exporter, ExportInfo, export, file_of_form
+from largegnn.machine.atomic import write_text
 from largegnn.seams.tables import EXPORTERS
+from tests.export.full_disk import fail_after
 from tests.export.nasty import INFO, UNCALIBRATED, table_of
 
 TABLE = table_of([(f"http://a/{row}", f"http://b/{row}") for row in range(200)])
-
-
-def fail_after(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
-    """A disk with room for so many bytes."""
-    written = 0
-
-    class FullDisk(ByteSink):
-        def __init__(self, file: IO[bytes]) -> None:
-            super().__init__(file)
-            real = file
-
-            class File:
-                def __getattr__(self, name: str) -> Any:
-                    return getattr(real, name)
-
-                def write(self, data: Any) -> int:
-                    nonlocal written
-                    written += len(data)
-                    if written > room:
-                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                    return real.write(data)
-
-            self._file = File()  # type: ignore[assignment]
-
-    monkeypatch.setattr("largegnn.machine.atomic.ByteSink", FullDisk)
 
 
 @pytest.mark.parametrize("form", EXPORTERS)
@@ -165,3 +138,19 @@ def test_unknown_forms_are_named(tmp_path: Path) -> None:
         export("math:sqrt", TABLE, tmp_path / "out", INFO)
     assert file_of_form("embeddings-npy") == "embeddings.npy"
     assert list(tmp_path.iterdir()) == []
+
+
+def count_pairs(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
+    write_text(path, f"{len(table)} pairs of {info.title}")
+    return len(table)
+
+
+MINE = Exporter("count.txt", count_pairs, accepted_only=True, description="how many pairs there are")
+
+
+def test_an_exporter_of_ones_own(tmp_path: Path) -> None:
+    form = f"{__name__}:MINE"
+    assert file_of_form(form) == "count.txt"
+    table = table_of([("a", "A"), ("b", "B")], [True, False])
+    assert export(form, table, tmp_path / "count.txt", INFO) == 1
+    assert (tmp_path / "count.txt").read_text(encoding="utf-8") == f"1 pairs of {INFO.title}"

@@ -1,0 +1,106 @@
+"""Manifests of the wrong shape are refused, and one that was deleted is made again."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from largegnn.artifacts import AlignmentTask, TaskNames
+from largegnn.errors import InputError
+from largegnn.runs.store import FORMAT_VERSION, RunStore
+from tests.runs.test_store import RECORD, saved
+
+
+def test_other_versions_and_broken_manifests_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps({"format_version": FORMAT_VERSION + 1, "made_by": "9.9"}))
+    with pytest.raises(InputError, match="another version") as error:
+        RunStore(tmp_path)
+    assert "9.9" in str(error.value.found)
+
+
+WRONG: list[dict[str, Any]] = [
+    {"stages": []},
+    {"stages": {"load": None}},
+    {"stages": {"load": {}}},
+    {"stages": {"load": 7}},
+    {"format_version": "2"},
+    {"format_version": None},
+    {"format_version": True},
+    {"settings": []},
+    {"input": "folder"},
+    {"input": {"folder": 7}},
+    {"input_files": []},
+    {"input_files": {"a": None}},
+    {"input_files": {"a": {"sha256": 7}}},
+]
+WRONG_RECORDS: list[dict[str, Any]] = [
+    {"files": []},
+    {"files": {"task": "01-task"}},
+    {"files": {"task": {"01-task/triples.npy": 7}}},
+    {"files": {"task": {"01-task/triples.npy": {"bytes": "7", "sha256": ""}}}},
+    {"files": {"task": {"../triples.npy": {"bytes": 7, "sha256": ""}}}},
+    {"files": {"task": {"/triples.npy": {"bytes": 7, "sha256": ""}}}},
+    {"files": {"other": {}}},
+    {"scalars": []},
+    {"scalars": {"task": []}},
+    {"seconds": "long"},
+    {"facts": None},
+    {"settings": "all"},
+    {"fingerprint": 7},
+    {"unknown": 7},
+]
+
+
+def test_manifests_of_the_wrong_shape_are_refused(
+    tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames
+) -> None:
+    saved(tmp_path, toy_task, toy_names)
+    path = tmp_path / "manifest.json"
+    good = json.loads(path.read_text())
+    record = good["stages"]["load"]
+    texts = [json.dumps(good | wrong) for wrong in WRONG]
+    texts += [json.dumps(good | {"stages": {"load": record | wrong}}) for wrong in WRONG_RECORDS]
+    texts += ["{", "[]", "{}", "null", "7", '"x"', "[" * 100_000, "9" * 10_000, "\udcff"]
+    for text in texts:
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+        with pytest.raises(InputError, match=r"manifest cannot be read"):
+            RunStore(tmp_path)
+
+
+def test_a_deleted_manifest_is_made_again(
+    tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = saved(tmp_path, toy_task, toy_names)
+    store.update_manifest(settings={"seed": 3}, input={"folder": "x"}, input_files={"x": {"sha256": "y"}})
+    for number, name in enumerate(("merge", "partition", "subgraphs"), start=2):
+        store.save_stage(name, number, {name: toy_task}, {**RECORD, "fingerprint": name})
+    store.forget(["subgraphs"])
+    before = store.manifest
+    (tmp_path / "manifest.json").unlink()
+    with caplog.at_level(logging.WARNING):
+        store, _ = RunStore(tmp_path), RunStore(tmp_path)
+    assert caplog.text.count("records of its stages: load, merge, partition") == 1
+    assert store.manifest == before
+    assert all(store.is_intact(stage) for stage in store.stages)
+    assert not (tmp_path / "manifest.json").exists(), "reading writes nothing"
+    with store.lock():
+        pass
+    assert json.loads((tmp_path / "manifest.json").read_text()) == before
+
+
+def test_damaged_records_are_not_used_to_make_a_manifest(
+    tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = saved(tmp_path, toy_task, toy_names)
+    for number, name in enumerate(("merge", "partition"), start=2):
+        store.save_stage(name, number, {name: toy_task}, RECORD)
+    (tmp_path / "manifest.json").unlink()
+    path = tmp_path / "02-merge.json"
+    path.write_text(path.read_text().replace('"fingerprint": "f"', '"fingerprint": "g"'))
+    (tmp_path / "09-mine.json").write_text("[1]")
+    assert list(RunStore(tmp_path).stages) == ["load", "partition"]
+    assert "02-merge.json: not used" in caplog.text
