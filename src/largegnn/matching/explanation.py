@@ -52,11 +52,13 @@ class TripleIndex:
         )
 
     def hops(self, entity: int) -> dict[int, list[Hop]]:
-        """The neighbours of an entity, each with the relations that lead there."""
+        """The neighbours of an entity, itself left out, each with the relations that lead there."""
         found: dict[int, list[Hop]] = {}
         for row in self._order[self._ptr[entity] : self._ptr[entity + 1]].tolist():
             is_forward = row < len(self._triples)
             head, relation, tail = self._triples[row % len(self._triples)].tolist()
+            if head == tail:
+                continue
             hop = Hop(relation, is_forward)
             known = found.setdefault(tail if is_forward else head, [])
             if hop not in known:

@@ -1,0 +1,117 @@
+"""Matched neighbours of a pair: by hand, and against a loop over all triples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from largegnn.artifacts import AlignmentTask, IntArray
+from largegnn.matching.explanation import Hop, MatchedNeighbors, TripleIndex, matched_neighbors
+from tests.matching.slow_support import Edge, make_task, weight_slowly
+
+CHAIN = [(0, 0, 1), (1, 0, 2), (2, 0, 3), (4, 2, 5), (5, 2, 6), (6, 2, 7)]
+
+
+def explain(task: AlignmentTask, matched: list[Edge], source: int, target: int) -> tuple[MatchedNeighbors, ...]:
+    return matched_neighbors(TripleIndex(task), by_source(matched), source, target)
+
+
+def by_source(matched: list[Edge]) -> dict[int, IntArray]:
+    return {source: np.array([t for s, t in matched if s == source]) for source, _ in matched}
+
+
+def neighbors_of(found: tuple[MatchedNeighbors, ...]) -> list[Edge]:
+    return [(pair.source, pair.target) for pair in found]
+
+
+def test_who_speaks_for_a_pair() -> None:
+    """For (1, 5) the neighbours 0, 2 and 4, 6; what a relation reaches twice speaks more softly."""
+    task = make_task(4, 4, [*CHAIN, (3, 1, 2), (7, 3, 6)], [(0, 4)])
+    matched = [(2, 6), (3, 7), (0, 4), (2, 7)]
+    assert neighbors_of(explain(task, matched, 1, 5)) == [(0, 4), (2, 6)]
+    assert neighbors_of(explain(task, matched, 2, 6)) == [(3, 7)]
+    assert neighbors_of(explain(task, matched, 1, 7)) == [(2, 6)]
+    assert explain(task, [], 1, 5) == ()
+    # Two entities reach 2 by relation 0, so that (2, 6) is worth less than (3, 7) although its id is smaller.
+    shared = make_task(4, 4, [(1, 0, 2), (3, 0, 2), (1, 1, 3), (5, 2, 6), (5, 3, 7)], [])
+    assert neighbors_of(explain(shared, [(2, 6), (3, 7)], 1, 5)) == [(3, 7), (2, 6)]
+
+
+def test_the_relations_that_join_them() -> None:
+    """Source: 0 --r--> 1, 0 --s--> 1, 1 --r--> 0. Target: 2 --p--> 3, 3 --q--> 2."""
+    task = make_task(2, 2, [(0, 0, 1), (0, 1, 1), (1, 0, 0), (2, 2, 3), (3, 3, 2)], [])
+    (found,) = explain(task, [(1, 3)], 0, 2)
+    assert found.source_hops == (Hop(0, True), Hop(1, True), Hop(0, False))
+    assert found.target_hops == (Hop(2, True), Hop(3, False))
+    assert found.weight == 1.0
+    (back,) = explain(task, [(0, 2)], 1, 3)
+    assert back.source_hops == (Hop(0, True), Hop(0, False), Hop(1, False))
+    assert back.target_hops == (Hop(3, True), Hop(2, False))
+
+
+def test_an_entity_is_no_neighbour_of_its_own() -> None:
+    """Both have a triple to themselves: a pair does not speak for itself."""
+    task = make_task(2, 2, [(0, 0, 0), (0, 0, 1), (2, 2, 2), (2, 2, 3)], [])
+    assert explain(task, [(0, 2)], 0, 2) == ()
+    assert neighbors_of(explain(task, [(0, 2), (1, 3)], 0, 2)) == [(1, 3)]
+    assert neighbors_of(explain(task, [(0, 2)], 1, 3)) == [(0, 2)]
+    assert TripleIndex(task).hops(0) == {1: [Hop(0, True)]}
+
+
+def test_a_counterpart_of_several() -> None:
+    task = make_task(3, 3, [(0, 0, 1), (0, 1, 2), (3, 2, 4), (3, 3, 5)], [])
+    found = explain(task, [(1, 4), (1, 5), (2, 5)], 0, 3)
+    assert neighbors_of(found) == [(1, 4), (1, 5), (2, 5)], "of equal weight, by id"
+
+
+def test_weights_of_those_that_are_no_neighbours() -> None:
+    index = TripleIndex(make_task(4, 4, CHAIN, []))
+    assert index.weight(0, 1) == 1.0
+    assert index.weight(0, 2) == index.weight(0, 0) == index.weight(3, 0) == 0.0
+    assert index.weight(7, 6) == 1.0
+    assert index.weight(7, 4) == 0.0
+    assert index.hops(7) == {6: [Hop(2, False)]}
+    empty = TripleIndex(make_task(2, 2, [], []))
+    assert empty.hops(0) == empty.hops(3) == {}
+    assert empty.weight(0, 1) == empty.weight(3, 2) == 0.0
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[AlignmentTask, list[Edge], Edge]:
+    """Five entities a side, any triples, self-loops and parallel ones too, matched pairs, and one to explain."""
+    source, target = st.integers(0, 4), st.integers(5, 9)
+    triples = draw(st.lists(st.tuples(source, st.integers(0, 1), source), max_size=14)) + draw(
+        st.lists(st.tuples(target, st.integers(2, 3), target), max_size=14)
+    )
+    matched = draw(st.sets(st.tuples(source, target), max_size=8))
+    return make_task(5, 5, triples, []), sorted(matched), draw(st.tuples(source, target))
+
+
+def hops_slowly(task: AlignmentTask, entity: int, neighbor: int) -> set[Hop]:
+    """By which relations, and which way, a neighbour is reached."""
+    forward = {Hop(r, True) for h, r, t in task.triples.tolist() if (h, t) == (entity, neighbor)}
+    return forward | {Hop(r, False) for h, r, t in task.triples.tolist() if (t, h) == (entity, neighbor)}
+
+
+@given(case=cases())
+def test_matched_neighbours_are_their_definition(case: tuple[AlignmentTask, list[Edge], Edge]) -> None:
+    task, matched, (source, target) = case
+    expected = {
+        (a, b): weight_slowly(task, source, a) * weight_slowly(task, target, b)
+        for a, b in matched
+        if a != source and b != target and hops_slowly(task, source, a) and hops_slowly(task, target, b)
+    }
+    found = explain(task, matched, source, target)
+    assert sorted(neighbors_of(found)) == sorted(expected)
+    order = [(-pair.weight, pair.source, pair.target) for pair in found]
+    assert order == sorted(order), "strongest first"
+    for pair in found:
+        assert pair.weight == pytest.approx(expected[pair.source, pair.target])
+        for hops, end, neighbor in (
+            (pair.source_hops, source, pair.source),
+            (pair.target_hops, target, pair.target),
+        ):
+            assert len(set(hops)) == len(hops)
+            assert set(hops) == hops_slowly(task, end, neighbor)
