@@ -22,9 +22,10 @@ from largegnn.errors import InputError
 from largegnn.machine import metering
 from largegnn.runs import pipeline
 from largegnn.runs.pipeline import resume_input
+from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore
 from largegnn.settings import DataSettings, ProtocolSettings, Settings
-from largegnn.stages import Run
+from largegnn.stages.merge import MergeOutcome
 
 # The stages that make no use of PyTorch: what is tested here is the same for all, and these take milliseconds.
 STAGE_NAMES = ("load", "merge", "partition", "landmarks", "subgraphs")
@@ -264,10 +265,13 @@ def test_what_a_gpu_took_is_recorded(toy_folder: Path, tmp_path: Path, monkeypat
     gpu = Gpu()
     monkeypatch.setattr(metering, "_gpu", lambda: gpu)
     run = run_pipeline(tmp_path / "with", given, Settings(), last="load")
-    assert run.outcome("load").peak_gpu_mb == RunStore(tmp_path / "with").stages["load"].peak_gpu_mb == 3.0
+    assert run.cost("load").peak_gpu_mb == RunStore(tmp_path / "with").stages["load"].peak_gpu_mb == 3.0
 
 
 def test_a_run_is_told_apart_by_what_it_lacks(tmp_path: Path) -> None:
-    for store in (None, RunStore(tmp_path)):
-        with pytest.raises(InputError, match="no stage merge"):
-            Run(Settings(), None, store).artifact("merged", MergedGraph)
+    run = Run(Settings(), RunStore(tmp_path))
+    with pytest.raises(InputError, match="no stage merge") as error:
+        run.artifact("merged", MergedGraph)
+    assert f"largegnn align --resume --out {tmp_path}" in str(error.value.fix)
+    with pytest.raises(InputError, match="no stage merge"):
+        run.outcome("merge", MergeOutcome)
