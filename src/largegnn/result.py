@@ -33,6 +33,7 @@ from largegnn.stages.report import RunSummary
 if TYPE_CHECKING:
     import polars as pl
 
+    from largegnn.export import Exporter
     from largegnn.review.explain import Explainer, Explanation
 
 __all__ = ["AlignmentResult"]
@@ -153,17 +154,17 @@ class AlignmentResult:
 
     def to(
         self,
-        form: str,
+        form: str | Exporter,
         path: AnyPath,
         *,
         accepted_only: bool = True,
         base_iri: str | None = None,
         prefixes: dict[str, str] | None = None,
     ) -> int:
-        """Write one of the forms of `largegnn export`, embeddings included; returns the rows written."""
+        """Write one of the forms of `largegnn export`, or an exporter of your own; returns the rows written."""
         from largegnn.export import EMBEDDING_FORMS, export, export_embeddings
 
-        if form in EMBEDDING_FORMS:
+        if isinstance(form, str) and form in EMBEDDING_FORMS:
             vectors = self.run.final_embeddings()
             return export_embeddings(vectors, self.names, self.task.num_source_entities, Path(path), form)
         info = export_info(self.summary, self.title, base_iri=base_iri, prefixes=prefixes)

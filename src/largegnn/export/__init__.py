@@ -49,12 +49,9 @@ def file_of_form(form: str) -> str:
     return _exporter(form).file_name
 
 
-def export(form: str, table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
-    """Write a table to a file in one of the table `exporters`; returns the rows written, and says if there are none."""
-    file_of_form(form)
-    if form in EMBEDDING_FORMS:
-        raise InputError(f"{form} takes embeddings, not pairs", expected=f"one of {', '.join(EXPORTERS)}", found=form)
-    exporter = _exporter(form)
+def export(form: str | Exporter, table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
+    """Write a table by an exporter or the name of one; returns the rows written, and says if there are none."""
+    exporter = form if isinstance(form, Exporter) else _exporter_of_pairs(form)
     num_rows = exporter.write(accepted_rows(table) if exporter.accepted_only else table, path, info)
     if not num_rows:
         _log.warning(
@@ -66,6 +63,13 @@ def export(form: str, table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
     elif num_rows < len(table):
         _log.info("%s holds the %s accepted of %s pairs", path, f"{num_rows:,}", f"{len(table):,}")
     return num_rows
+
+
+def _exporter_of_pairs(form: str) -> Exporter:
+    file_of_form(form)
+    if form in EMBEDDING_FORMS:
+        raise InputError(f"{form} takes embeddings, not pairs", expected=f"one of {', '.join(EXPORTERS)}", found=form)
+    return _exporter(form)
 
 
 def _exporter(form: str) -> Exporter:

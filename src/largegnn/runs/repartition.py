@@ -87,7 +87,8 @@ class Repartitioner:
         return self._store.load_scratch(self._file(number), SubgraphSet) is not None
 
     def _arguments(self, number: int) -> tuple[Path, dict[str, Any], dict[str, Any], str, int]:
-        values = self._settings.model_dump(mode="json")
+        # Only what a division depends on: other settings may name parts that the helper process does not know.
+        values = self._settings.model_dump(mode="json", include={"protocol", "division", "landmarks"})
         return self._store.folder, values, to_plain(self._plan), self._file(number), self._seed + number
 
     def _remove(self, number: int) -> None:
