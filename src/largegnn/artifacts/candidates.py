@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,9 +56,10 @@ class CandidateGraph:
             raise ArtifactError(f"no channel gave the evidence {name!r}; there is {', '.join(self.evidence) or 'none'}")
         return self.evidence[name]
 
-    def with_evidence(self, **columns: npt.NDArray[np.floating[npt.NBitBase]] | FloatArray) -> CandidateGraph:
+    def with_evidence(self, **columns: npt.NDArray[np.floating[Any]]) -> CandidateGraph:
         """The same edges with more evidence; a column of the same name is replaced."""
-        return CandidateGraph(self.sources, self.targets, {**self.evidence, **columns})  # type: ignore[dict-item]
+        evidence: dict[str, Any] = {**self.evidence, **columns}
+        return CandidateGraph(self.sources, self.targets, evidence)
 
     def joined_with(self, pairs: IntArray, missing: float = 0.0) -> CandidateGraph:
         """The graph with the pairs (p, 2) as edges too; new edges have `missing` as evidence in every column."""

@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from largegnn.artifacts import AlignmentTask, CandidateGraph, EntityEmbeddings, FloatArray, IntArray, Neighbors
+from largegnn.artifacts.arrays import check_range
 from largegnn.errors import ArtifactError
 from largegnn.matching.candidates import build_candidates, csls
 from largegnn.matching.support import SupportFinder
@@ -54,8 +55,7 @@ def gather_candidates(names: Sequence[str], context: ChannelContext) -> Candidat
     graph = CandidateGraph(np.empty(0), np.empty(0))
     for name in names:
         graph = CHANNELS[name](graph, context)
-        if not isinstance(graph, CandidateGraph):
-            raise ArtifactError(f"the channel {name} gave {type(graph).__name__}, not a CandidateGraph")
+        _refuse_nonsense(name, graph, context.task)
     return graph
 
 
@@ -76,6 +76,20 @@ def rules(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
     # No name for the finder: it is large, and needed no longer. CSLS counts a cosine twice.
     finder = SupportFinder(context.task, context.seeds, 2.0 * weight)
     return graph.with_evidence(support=finder.add_to(graph, graph.column("csls"))[1])
+
+
+def _refuse_nonsense(name: str, graph: object, task: AlignmentTask) -> None:
+    """Refuse what later steps would misread without a word: a channel may come from another package."""
+    if not isinstance(graph, CandidateGraph):
+        raise ArtifactError(f"the channel {name} gave {type(graph).__name__}, not a CandidateGraph")
+    check_range(graph.sources, 0, task.num_source_entities, f"the channel {name}: sources")
+    check_range(graph.targets, task.num_source_entities, task.num_entities, f"the channel {name}: targets")
+    step = np.diff(graph.sources)
+    if bool((step < 0).any()) or bool((np.diff(graph.targets)[step == 0] <= 0).any()):
+        raise ArtifactError(f"the channel {name}: its edges are not strictly ascending by source, then target")
+    for column, values in graph.evidence.items():
+        if not bool(np.isfinite(values).all()):
+            raise ArtifactError(f"the channel {name}: its evidence {column} holds what is no number")
 
 
 def _cosines(graph: CandidateGraph, embeddings: EntityEmbeddings) -> FloatArray:

@@ -1,0 +1,194 @@
+"""Channels: structure, rules over it, one of one's own before it, and nonsense."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import cast
+
+import numpy as np
+import pytest
+
+from largegnn.artifacts import CandidateGraph, EntityEmbeddings, Neighbors
+from largegnn.errors import ArtifactError
+from largegnn.matching.candidates import build_candidates, csls
+from largegnn.matching.channels import Channel, ChannelContext, gather_candidates
+from largegnn.seams.tables import CHANNELS
+from tests.matching.slow_support import Edge, make_task, preferred_slowly, support_slowly
+
+# Chains 0 - 1 - 2 - 3 and 4 - 5 - 6 - 7; 0 and 4 are the seed, 7 is covered but nobody's query.
+CHAIN = [(0, 0, 1), (1, 0, 2), (2, 0, 3), (4, 2, 5), (5, 2, 6), (6, 2, 7)]
+CSLS_K, WEIGHT = 1, 0.15
+NOTHING = -np.inf
+
+
+@pytest.fixture
+def context() -> ChannelContext:
+    """Cosines: 1 finds 6 (.6) and 5 (.55), 2 finds 6 (.5), 3 nothing; 5 finds 2 (.6), 6 finds 1 (.6) and 2 (.5)."""
+    vectors = np.random.default_rng(0).normal(size=(8, 5))
+    vectors[7] = 0
+    covered = np.array([True, True, True, False, True, True, True, True])
+    from_source = Neighbors(
+        np.array([1, 2, 3]),
+        np.array([[6, 5], [6, -1], [-1, -1]]),
+        np.array([[0.6, 0.55], [0.5, NOTHING], [NOTHING, NOTHING]]),
+    )
+    from_target = Neighbors(np.array([5, 6]), np.array([[2, -1], [1, 2]]), np.array([[0.6, NOTHING], [0.6, 0.5]]))
+    task = make_task(4, 4, CHAIN, [(0, 4)])
+    embeddings = EntityEmbeddings(vectors.astype(np.float32), covered)
+    weights = {"support": WEIGHT}
+    return ChannelContext(task, task.train_links, embeddings, from_source, from_target, CSLS_K, weights)
+
+
+@contextlib.contextmanager
+def channel(part: Callable[..., object]) -> Iterator[str]:
+    """A channel of this process, by the name it has here."""
+    name = CHANNELS.name_of(cast(Channel, part))
+    try:
+        yield name
+    finally:
+        CHANNELS.remove(name)
+
+
+def edges_of(graph: CandidateGraph) -> list[Edge]:
+    return [(int(source), int(target)) for source, target in graph.pairs()]
+
+
+def column(graph: CandidateGraph, name: str) -> dict[Edge, float]:
+    return dict(zip(edges_of(graph), graph.column(name).tolist(), strict=True))
+
+
+def test_structure_by_hand(context: ChannelContext) -> None:
+    """CSLS with k = 1: r of 1 is .6, of 2 is .5, of 5 and 6 is .6."""
+    graph = gather_candidates(("structure",), context)
+    assert list(graph.evidence) == ["cosine", "csls"]
+    assert column(graph, "cosine") == pytest.approx({(1, 5): 0.55, (1, 6): 0.6, (2, 5): 0.6, (2, 6): 0.5})
+    assert column(graph, "csls") == pytest.approx({(1, 5): -0.1, (1, 6): 0.0, (2, 5): 0.1, (2, 6): -0.1}, abs=1e-6)
+
+
+def test_structure_is_what_both_searches_found(context: ChannelContext) -> None:
+    graph = gather_candidates(("structure",), context)
+    near = context.source_neighbors, context.target_neighbors
+    plain = build_candidates(*near)
+    assert np.array_equal(graph.pairs(), plain.pairs())
+    assert np.array_equal(graph.column("cosine"), plain.column("cosine"))
+    assert np.array_equal(graph.column("csls"), csls(plain, *near, CSLS_K))
+
+
+def test_rules_add_support_and_change_nothing_else(context: ChannelContext) -> None:
+    structure = gather_candidates(("structure",), context)
+    graph = gather_candidates(("structure", "rules"), context)
+    assert list(graph.evidence) == ["cosine", "csls", "support"]
+    assert np.array_equal(graph.pairs(), structure.pairs())
+    for name in ("cosine", "csls"):
+        assert np.array_equal(graph.column(name), structure.column(name))
+    # A unit of support adds twice its weight to CSLS, three times over.
+    scores = column(structure, "csls")
+    expected, support = dict(scores), dict.fromkeys(scores, 0.0)
+    for _ in range(3):
+        matched = {(0, 4): 1.0, **preferred_slowly(expected)}
+        support = {edge: support_slowly(context.task, edge, matched) for edge in scores}
+        expected = {edge: score + 2 * WEIGHT * support[edge] for edge, score in scores.items()}
+    assert column(graph, "support") == pytest.approx(support, abs=1e-5)
+    assert support[1, 5] == 1, "the seed speaks for it"
+    assert 0 < support[1, 6] < 1, "(2, 5) speaks for it, which is not as certain as a seed"
+
+
+@pytest.mark.parametrize("weights", [{}, {"support": 0.0}, {"name": 1.0}])
+def test_rules_without_a_weight_say_nothing(context: ChannelContext, weights: dict[str, float]) -> None:
+    silent = ChannelContext(
+        context.task,
+        context.seeds,
+        context.embeddings,
+        context.source_neighbors,
+        context.target_neighbors,
+        CSLS_K,
+        weights,
+    )
+    graph = gather_candidates(("structure", "rules"), silent)
+    assert graph.column("support").tolist() == [0.0] * 4
+
+
+def test_a_channel_before_structure_gets_cosines_for_its_pairs(context: ChannelContext) -> None:
+    """It proposes (1, 5), which the search found too, and (1, 4), (2, 7), (3, 6), which it did not."""
+    pairs = np.array([(1, 4), (1, 5), (2, 7), (3, 6)])
+
+    def names(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
+        assert len(graph) == 0
+        return CandidateGraph(pairs[:, 0], pairs[:, 1], {"name": np.array([1.0, 0.5, 0.25, 0.125], dtype=np.float32)})
+
+    with channel(names) as name:
+        graph = gather_candidates((name, "structure", "rules"), context)
+    edges = [(1, 4), (1, 5), (1, 6), (2, 5), (2, 6), (2, 7), (3, 6)]
+    assert edges_of(graph) == edges
+    assert list(graph.evidence) == ["name", "cosine", "csls", "support"]
+    assert column(graph, "name") == {
+        **dict.fromkeys(edges, 0.0),
+        (1, 4): 1.0,
+        (1, 5): 0.5,
+        (2, 7): 0.25,
+        (3, 6): 0.125,
+    }
+    vectors = context.embeddings.vectors.astype(np.float64)
+    cosines = {
+        (s, t): float(vectors[s] @ vectors[t] / np.sqrt(vectors[s] @ vectors[s] * (vectors[t] @ vectors[t])))
+        for s, t in edges
+        if (s, t) not in ((2, 7), (3, 6))
+    }
+    # 3 has no vector, and that of 7 has no direction: nothing is further away.
+    assert column(graph, "cosine") == pytest.approx({**cosines, (2, 7): -1.0, (3, 6): -1.0}, abs=1e-6)
+    means = {1: 0.6, 2: 0.5, 3: 0.0, 4: 0.0, 5: 0.6, 6: 0.6, 7: 0.0}
+    expected = {(s, t): 2 * cosine - means[s] - means[t] for (s, t), cosine in column(graph, "cosine").items()}
+    assert column(graph, "csls") == pytest.approx(expected, abs=1e-6)
+    assert column(graph, "support")[1, 5] >= 1, "rules look at all of them"
+
+
+def test_a_channel_after_structure_may_add_pairs_and_evidence(context: ChannelContext) -> None:
+    def more(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
+        joined = graph.joined_with(np.array([(3, 7)]), missing=-1.0)
+        return joined.with_evidence(name=np.arange(len(joined), dtype=np.float64))
+
+    with channel(more) as name:
+        graph = gather_candidates(("structure", name), context)
+    assert edges_of(graph) == [(1, 5), (1, 6), (2, 5), (2, 6), (3, 7)]
+    assert graph.column("name").tolist() == [0, 1, 2, 3, 4]
+    assert column(graph, "cosine")[3, 7] == column(graph, "csls")[3, 7] == -1.0
+
+
+def test_no_channel_gives_no_candidates(context: ChannelContext) -> None:
+    assert len(gather_candidates((), context)) == 0
+    graph = gather_candidates(("rules",), context)
+    assert len(graph) == 0
+    assert graph.column("support").shape == (0,)
+
+
+def graph_of(edges: list[Edge], **columns: list[float]) -> CandidateGraph:
+    ends = np.array(edges)
+    return CandidateGraph(
+        ends[:, 0], ends[:, 1], {name: np.array(values, dtype=np.float32) for name, values in columns.items()}
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (None, "gave NoneType, not a CandidateGraph"),
+        ([(1, 5)], "gave list, not a CandidateGraph"),
+        (graph_of([(2, 5), (1, 5)]), "ascending"),
+        (graph_of([(1, 6), (1, 5)]), "ascending"),
+        (graph_of([(1, 5), (1, 5)]), "ascending"),
+        (graph_of([(5, 1)]), r"sources holds 5\.\.5, allowed 0\.\.3"),
+        (graph_of([(-1, 5)]), "sources holds -1"),
+        (graph_of([(1, 2)]), r"targets holds 2\.\.2, allowed 4\.\.7"),
+        (graph_of([(1, 8)]), "targets holds 8"),
+        (graph_of([(1, 5), (1, 6)], name=[0.5, float("nan")]), "evidence name .* no number"),
+        (graph_of([(1, 5)], name=[float("inf")]), "evidence name .* no number"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_nonsense_is_refused_by_the_name_of_the_channel(context: ChannelContext, given: object, message: str) -> None:
+    def nonsense(graph: CandidateGraph, context: ChannelContext) -> object:
+        return given
+
+    with channel(nonsense) as name, pytest.raises(ArtifactError, match=f"the channel nonsense.*{message}"):
+        gather_candidates((name, "structure"), context)
