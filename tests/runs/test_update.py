@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from largegnn import api
-from largegnn.aligning import match, search
 from largegnn.artifacts import (
     REASONS,
     Alignment,
@@ -21,15 +20,17 @@ from largegnn.artifacts import (
     TrainedModel,
     are_among,
 )
+from largegnn.artifacts.update import UpdateReport
 from largegnn.errors import InputError
 from largegnn.evaluation.metrics import rank_links
 from largegnn.result import AlignmentResult
 from largegnn.runs import update as updating
 from largegnn.runs.pipeline import resume_input, run_pipeline
-from largegnn.runs.update import update_facts
+from largegnn.runs.run import Run
+from largegnn.runs.update_cost import cost_of_adding
 from largegnn.settings import PRESETS, Settings, WorldSettings, resolve
-from largegnn.stages import Run, derived_seed
-from largegnn.training import choose_device, integrate
+from largegnn.stages import STAGE_NAMES
+from largegnn.stages.integrate import integrate
 
 WORLD = WorldSettings(
     source_entities=360,
@@ -109,16 +110,18 @@ def base(withheld: Withheld, tmp_path_factory: pytest.TempPathFactory) -> Alignm
     return api.align(withheld.base, out=tmp_path_factory.mktemp("base") / "run", settings=settings())
 
 
-def folder_of(result: AlignmentResult) -> Path:
-    assert result.run.store is not None
-    return result.run.store.folder
+def report_of(result: AlignmentResult) -> UpdateReport:
+    """What the summary says of the update."""
+    report = result.summary.update
+    assert report is not None
+    return report
 
 
 @pytest.fixture(scope="module")
 def updated(base: AlignmentResult, withheld: Withheld, tmp_path_factory: pytest.TempPathFactory) -> AlignmentResult:
     out = tmp_path_factory.mktemp("updated") / "run"
     files = (withheld.source, withheld.target)
-    return api.update(folder_of(base), *files, test_links=withheld.links, out=out)
+    return api.update(base.run.folder, *files, test_links=withheld.links, out=out)
 
 
 def same_pairs(one: AlignmentResult, other: AlignmentResult) -> bool:
@@ -144,14 +147,13 @@ def test_known_entities_keep_names_rows_and_links(base: AlignmentResult, updated
 
 def test_the_folder_holds_what_the_stages_make_of_the_enlarged_task(updated: AlignmentResult) -> None:
     run, chosen = updated.run, updated.run.settings
-    task = run.hidden_task()
+    task = run.task_without_test_links()
     model, subgraphs = run.artifact("model", TrainedModel), run.artifact("subgraphs", SubgraphSet)
-    embeddings = integrate(task, model, subgraphs, chosen)
+    embeddings = integrate(task, model, subgraphs, chosen.train, chosen.integrate, "cpu").embeddings
     assert np.array_equal(embeddings.vectors, run.artifact("embeddings", EntityEmbeddings).vectors)
-    device = choose_device("cpu")
-    near_targets, near_sources, _ = search(task, embeddings, chosen, device, derived_seed(chosen.seed, "search"))
+    near_targets, near_sources = api.search(task, embeddings, chosen)
     assert np.array_equal(near_targets.ids, run.artifact("source_neighbors", Neighbors).ids)
-    alignment, _ = match(task, embeddings, near_targets, near_sources, chosen, device)
+    alignment, _ = api.match(task, embeddings, (near_targets, near_sources), chosen)
     for field in dataclasses.fields(Alignment):
         assert np.array_equal(getattr(alignment, field.name), getattr(updated.alignment, field.name))
 
@@ -165,55 +167,60 @@ def test_new_entities_are_found_far_better_than_chance(updated: AlignmentResult,
     scores = vectors[links[:, 0]] @ vectors[len(sources) :].T
     ranks = (scores >= scores[np.arange(len(links)), links[:, 1] - len(sources)][:, None]).sum(axis=1)
     assert (ranks <= 10).mean() > 0.5, "chance is .03"
-    facts = update_facts(updated.run)
-    assert facts["entities"][0] >= len(links)
-    assert facts["embedded"][0] + facts["embedded"][1] >= 2 * len(links)
-    assert facts["not_reached"] == [0, 0]
-    assert facts["known_neighbors"] > 1
-    assert facts["test_links"] == len(links)
-    assert 0 < facts["test_links_found"] <= facts["pairs"]
-    cost = facts["cost"]
-    assert (cost["links"], cost["hidden_sides"]) == (50, ["source", "target"])
-    assert 0 < cost["found_added"] <= 50
-    assert cost["ratio"] == cost["found_added"] / cost["found_trained"]
+    report = report_of(updated)
+    assert report.entities[0] >= len(links)
+    assert sum(report.embedded) >= 2 * len(links)
+    assert report.not_reached == (0, 0)
+    assert report.known_neighbors > 1
+    pairs, cost = report.pairs, report.cost
+    assert pairs is not None
+    assert pairs.test_links == len(links)
+    assert 0 < pairs.test_links_found <= pairs.pairs
+    assert cost is not None
+    assert (cost.links, cost.hidden_sides) == (50, ("source", "target"))
+    assert 0 < cost.found_added <= 50
+    assert cost.ratio == cost.found_added / cost.found_trained
 
 
 def test_the_estimate_counts_what_trained_rows_find(updated: AlignmentResult) -> None:
     """With every valid link in the sample, the count of trained rows is that of the ranks, half from either side."""
-    run, task = updated.run, updated.run.hidden_task()
+    run, task = updated.run, updated.run.task_without_test_links()
     few = dataclasses.replace(task, valid_links=task.valid_links[:40])
     embeddings = run.artifact("embeddings", EntityEmbeddings)
     model, subgraphs = run.artifact("model", TrainedModel), run.artifact("subgraphs", SubgraphSet)
     everyone = np.ones(task.num_entities, dtype=bool)
-    cost = updating.cost_of_adding(few, model, everyone, embeddings, subgraphs, run.settings, (0,))
+    cost = cost_of_adding(few, model, everyone, embeddings, subgraphs, run.settings, (0,))
     assert cost is not None
     ranks = rank_links(embeddings.vectors[few.valid_links[:, 0]], embeddings.vectors[few.valid_links[:, 1]], "csls")
-    assert cost["links"] == 40
-    assert cost["found_trained"] == int((ranks.source_to_target == 1).sum())
+    assert cost.links == 40
+    assert cost.found_trained == int((ranks.source_to_target == 1).sum())
     none = dataclasses.replace(task, valid_links=task.valid_links[:0])
-    assert updating.cost_of_adding(none, model, everyone, embeddings, subgraphs, run.settings, (0,)) is None
+    assert cost_of_adding(none, model, everyone, embeddings, subgraphs, run.settings, (0,)) is None
     paper = run.settings.model_copy(
         update={"protocol": run.settings.protocol.model_copy(update={"seeds_from": "train+valid"})}
     )
-    assert updating.cost_of_adding(task, model, everyone, embeddings, subgraphs, paper, (0,)) is None
+    assert cost_of_adding(task, model, everyone, embeddings, subgraphs, paper, (0,)) is None
 
 
 def test_an_update_is_a_run_like_any_other(updated: AlignmentResult, tmp_path: Path) -> None:
-    folder = folder_of(updated)
+    folder = updated.run.folder
     given, chosen = resume_input(folder)
     again = run_pipeline(folder, given, chosen, first="evaluate")
-    assert again.finished()[-1] == "evaluate"
-    assert updated.report["ideal"]["csls"]["source_to_target"]["hits@1"] > 0.2
-    assert updated.to_tsv(tmp_path / "pairs.tsv") == len(updated.pairs)
+    assert again.finished() == list(STAGE_NAMES)
+    evaluation = updated.summary.evaluation
+    assert evaluation is not None
+    assert evaluation.ideal is not None
+    assert (evaluation.ideal["csls"].source_to_target["hits@1"] or 0) > 0.2
+    assert updated.to("tsv", tmp_path / "pairs.tsv") == len(updated.pairs)
     name = str(updated.pairs["source"][0])
-    assert updated.explain(name, "source")
+    assert updated.explain(name, "source").candidates
     assert chosen.landmarks.cap == np.ceil(
         460 * updated.task.num_entities / (updated.task.num_entities - _added(updated))
     )
 
 
 def _added(result: AlignmentResult) -> int:
-    return int(sum(update_facts(result.run)["entities"]))
+    return sum(report_of(result).entities)
 
 
 def test_the_same_again_gives_the_same_and_adds_nothing(
@@ -224,9 +231,9 @@ def test_the_same_again_gives_the_same_and_adds_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     files = ([withheld.source], [withheld.target])
-    other = api.update(folder_of(base), *files, test_links=withheld.links, out=tmp_path / "other")
+    other = api.update(base.run.folder, *files, test_links=withheld.links, out=tmp_path / "other")
     assert same_pairs(updated, other)
-    third = api.update(folder_of(updated), *files, out=tmp_path / "third")
+    third = api.update(updated.run.folder, *files, out=tmp_path / "third")
     assert "nothing new" in caplog.text
     assert same_pairs(updated, third)
     assert np.array_equal(
@@ -236,25 +243,27 @@ def test_the_same_again_gives_the_same_and_adds_nothing(
 
 def test_large_growth_is_said(base: AlignmentResult, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     few = write(tmp_path / "few", [(base.names.entities[0], base.names.relations[0], "new")])
-    api.update(folder_of(base), few, out=tmp_path / "small")
+    api.update(base.run.folder, few, out=tmp_path / "small")
     assert "training saw nothing" not in caplog.text
     many: list[tuple[str, ...]] = [(base.names.entities[0], base.names.relations[0], f"new{i}") for i in range(100)]
-    api.update(folder_of(base), write(tmp_path / "many", many), out=tmp_path / "large")
+    api.update(base.run.folder, write(tmp_path / "many", many), out=tmp_path / "large")
     assert "training saw nothing of 1" in caplog.text
 
 
 def test_in_two_steps(base: AlignmentResult, updated: AlignmentResult, withheld: Withheld, tmp_path: Path) -> None:
-    first = api.update(folder_of(base), withheld.source, out=tmp_path / "first")
-    assert update_facts(first.run)["cost"]["hidden_sides"] == ["source"]
+    first = api.update(base.run.folder, withheld.source, out=tmp_path / "first")
+    cost = report_of(first).cost
+    assert cost is not None
+    assert cost.hidden_sides == ("source",)
     second = api.update(tmp_path / "first", target_triples=withheld.target, out=tmp_path / "second")
     assert set(second.names.entities) == set(updated.names.entities)
     assert len(second.task.triples) == len(updated.task.triples)
 
 
 def test_more_seeds_are_known_pairs(base: AlignmentResult, withheld: Withheld, tmp_path: Path) -> None:
-    result = api.update(folder_of(base), withheld.source, withheld.target, withheld.links, out=tmp_path / "run")
+    result = api.update(base.run.folder, withheld.source, withheld.target, withheld.links, out=tmp_path / "run")
     known = [line.split("\t") for line in withheld.links.read_text().splitlines()]
-    assert update_facts(result.run)["seeds"] == len(known)
+    assert report_of(result).seeds == len(known)
     codes = result.alignment.reasons[[result.entity(source, "source") for source, _ in known]]
     assert {REASONS[code] for code in codes} == {"seed"}
 
@@ -262,30 +271,29 @@ def test_more_seeds_are_known_pairs(base: AlignmentResult, withheld: Withheld, t
 def test_what_nothing_known_touches_is_not_covered(base: AlignmentResult, tmp_path: Path) -> None:
     known, relation = base.names.entities[0], base.names.relations[0]
     rows: list[tuple[str, ...]] = [(known, relation, "near"), ("near", "new", "next"), ("far", relation, "farther")]
-    result = api.update(folder_of(base), np.array(rows), out=tmp_path / "run")
-    reasons = dict(zip(result.left_out["entity"], result.left_out["reason"], strict=True))
+    result = api.update(base.run.folder, np.array(rows), out=tmp_path / "run")
+    reasons = dict(zip(result.unmatched["entity"], result.unmatched["reason"], strict=True))
     assert (reasons["far"], reasons["farther"]) == ("not covered", "not covered")
     assert reasons.get("near", "") != "not covered"
     assert reasons.get("next", "") != "not covered"
-    facts = update_facts(result.run)
-    assert (facts["entities"], facts["relations"], facts["triples"]) == ([4, 0], [1, 0], [3, 0])
-    assert (facts["embedded"], facts["beside_known"], facts["not_reached"]) == ([2, 0], [1, 0], [2, 0])
+    report = report_of(result)
+    assert (report.entities, report.relations, report.triples) == ((4, 0), (1, 0), (3, 0))
+    assert (report.embedded, report.beside_known, report.not_reached) == ((2, 0), (1, 0), (2, 0))
 
 
 def test_what_is_refused(base: AlignmentResult, withheld: Withheld, tmp_path: Path) -> None:
-    run = folder_of(base)
+    run = base.run.folder
     with pytest.raises(InputError, match="there already"):
         api.update(run, withheld.source, out=run)
     with pytest.raises(InputError, match="manifest"):
         api.update(tmp_path, withheld.source, out=tmp_path / "new")
     with pytest.raises(InputError, match="triples of the source graph"):
         api.update(run, target_triples=withheld.base / "rel_triples_1", out=tmp_path / "new")
-    with pytest.raises(InputError, match="was not made by"):
-        update_facts(base.run)
+    assert base.summary.update is None
+    assert "update" not in base.summary.to_dict()
     divided = run_pipeline(tmp_path / "divided", api.data_input(withheld.base), settings(), last="subgraphs")
-    assert divided.store is not None
     with pytest.raises(InputError, match="no stage train"):
-        api.update(divided.store.folder, withheld.source, out=tmp_path / "new")
+        api.update(divided.folder, withheld.source, out=tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
@@ -298,11 +306,11 @@ def test_an_interrupted_update_leaves_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(updating, "cost_of_adding", lambda *_: stop(base.run))
         with pytest.raises(KeyboardInterrupt):
-            api.update(folder_of(base), withheld.source, out=tmp_path / "new")
+            api.update(base.run.folder, withheld.source, out=tmp_path / "new")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / ".new.partial").mkdir()  # as a kill would leave it
     (tmp_path / ".new.partial" / "manifest.json").write_text("half")
-    api.update(folder_of(base), withheld.source, out=tmp_path / "new")
+    api.update(base.run.folder, withheld.source, out=tmp_path / "new")
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
 
@@ -312,10 +320,10 @@ def test_after_rounds_and_with_average(withheld: Withheld, tmp_path: Path) -> No
     result = api.update(tmp_path / "run", withheld.source, withheld.target, out=tmp_path / "new")
     refined = result.run.artifact("refined_model", TrainedModel)
     assert np.array_equal(refined.entity_rows, result.run.artifact("model", TrainedModel).entity_rows)
-    assert result.report["rounds"] is not None
+    assert result.summary.rounds is not None
+    assert len(result.summary.rounds.history) == 1
     assert len(result.pairs)
     given, same = resume_input(tmp_path / "new")
-    trained = run_pipeline(tmp_path / "new", given, same, force="train", last="integrate")
+    trained = run_pipeline(tmp_path / "new", given, same, force="train")
     assert trained.artifact("task", AlignmentTask).num_entities == WORLD.source_entities + WORLD.target_entities
-    with pytest.raises(InputError, match="was not made by"):
-        update_facts(trained)
+    assert trained.summary().update is None, "it is trained on everything now"

@@ -121,6 +121,8 @@ def resume_input(folder: Path) -> tuple[DataInput | None, Settings]:
 def _compute(run: Run, store: RunStore, stage: Stage, number: int, stage_print: str) -> None:
     """Run one stage and save it; what depended on its old state is forgotten first."""
     store.forget([later.name for later in STAGES[number - 1 :]])
+    if stage.name == "train" and store.manifest.get("update") is not None:
+        store.update_manifest(update=None)  # trained on everything, it is no update any more
     run.forget_outcomes(STAGE_NAMES[number - 1 :])
     _log.info("%s: started", stage.name)
     # Named after the fingerprint: what another stage or other settings left is never taken up.

@@ -48,6 +48,7 @@ _LARGE_GROWTH = 0.1  # share of entities training did not see from which it shou
 
 def update_run(folder: Path, added: Additions, out: Path, form: str = "auto", device: str | None = None) -> None:
     """Build in `out` the run of `folder` enlarged by what was added."""
+    _refuse_existing(out)  # before anything is read; and again once no other update can make it
     run = _finished_run(folder)
     grown = enlarge_task(run.artifact("task", AlignmentTask), run.artifact("names", TaskNames), added, form)
     _warn_of_growth(run, grown)
@@ -57,10 +58,12 @@ def update_run(folder: Path, added: Additions, out: Path, form: str = "auto", de
         with hold_place(out):
             _refuse_existing(out)
             shutil.rmtree(partial, ignore_errors=True)  # what a killed update left
-            partial.mkdir(parents=True)
-            _build(partial, run, grown, settings, _inputs(run, folder, added))
-            partial.rename(out)
-            shutil.rmtree(partial, ignore_errors=True)
+            try:
+                partial.mkdir(parents=True)
+                _build(partial, run, grown, settings, _inputs(run, folder, added))
+                partial.rename(out)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
     except OSError as error:
         raise StorageError(f"cannot write {out}: {error.strerror or error}") from error
 
