@@ -159,6 +159,7 @@ class AlignmentResult:
         *,
         accepted_only: bool = True,
         base_iri: str | None = None,
+        target_base_iri: str | None = None,
         prefixes: dict[str, str] | None = None,
     ) -> int:
         """Write one of the forms of `largegnn export`, or an exporter of your own; returns the rows written."""
@@ -167,7 +168,9 @@ class AlignmentResult:
         if isinstance(form, str) and form in EMBEDDING_FORMS:
             vectors = self.run.final_embeddings()
             return export_embeddings(vectors, self.names, self.task.num_source_entities, Path(path), form)
-        info = export_info(self.summary, self.title, base_iri=base_iri, prefixes=prefixes)
+        info = export_info(
+            self.summary, self.title, base_iri=base_iri, target_base_iri=target_base_iri, prefixes=prefixes
+        )
         return export(form, self._table(accepted_only=accepted_only), Path(path), info)
 
     def _table(self, *, accepted_only: bool) -> pl.DataFrame:

@@ -31,6 +31,9 @@ def export_command(
     base_iri: Annotated[
         str | None, typer.Option("--base-iri", help="IRI that names which are none are appended to, in RDF forms.")
     ] = None,
+    target_base_iri: Annotated[
+        str | None, typer.Option("--target-base-iri", help="The same for target names. Default: as --base-iri.")
+    ] = None,
     prefix: Annotated[
         list[str] | None, typer.Option("--prefix", help="A prefix for SSSOM, as name=IRI. May be repeated.")
     ] = None,
@@ -48,6 +51,7 @@ def export_command(
             path,
             accepted_only=not all_candidates,
             base_iri=base_iri,
+            target_base_iri=target_base_iri,
             prefixes=dict(map(_prefix, prefix or [])),
         )
         for form, path in paths.items()

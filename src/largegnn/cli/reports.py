@@ -45,10 +45,10 @@ def print_figures(summary: RunSummary) -> None:
         )
         for name, figures in evaluation.real.items()
     ]
-    plain = () if is_full else ("plain precision", "plain F1", "all pairs")
+    plain = () if is_full else ("plain P", "plain F1", "pairs")
     print_table(
         f"real setting: pairs among all entities that are no seeds, {evaluation.protocol.gold} gold ({judged}); {line}",
-        ("selection", "precision", "recall", "F1", "pairs" if is_full else "judged", *plain),
+        ("selection", "P", "R", "F1", "pairs" if is_full else "judged", *plain),
         pairs,
     )
 
@@ -85,15 +85,16 @@ def _print_surest(result: AlignmentResult) -> None:
     by = "confidence" if "confidence" in pairs.columns else "score"
     typer.echo("\nThe surest pairs:")
     for pair in pairs.sort([by, "score"], descending=True).head(_SUREST).iter_rows(named=True):
-        typer.echo(f"  {pair['source']} = {pair['target']}   {by} {pair[by]:.3f}")
+        typer.echo(f"  {_local(pair['source'])} = {_local(pair['target'])}   {by} {pair[by]:.3f}")
         best = result.explain(pair["source"], "source").candidates
         found = next((candidate for candidate in best if candidate.target == pair["target"]), None)
         near = () if found is None else found.matched_neighbors
         if near:
             one = near[0]
             typer.echo(
-                f"    {len(near)} matched neighbours, for example {one.source} ({', '.join(one.source_relations)}) = "
-                f"{one.target} ({', '.join(one.target_relations)})"
+                f"    {len(near)} matched neighbours, for example {_local(one.source)} "
+                f"({', '.join(map(_local, one.source_relations))}) = {_local(one.target)} "
+                f"({', '.join(map(_local, one.target_relations))})"
             )
         else:
             typer.echo(f"    cosine {pair['cosine']:.3f}, margin {pair['margin']:.3f}; no matched neighbours")
@@ -123,6 +124,13 @@ def protocol_line(protocol: Protocol) -> str:
         f"{number(protocol.num_test_links)} test links{some}, channels {'+'.join(protocol.channels)}, "
         f"rounds {protocol.rounds}, random seed {protocol.seed}"
     )
+
+
+def _local(name: str) -> str:
+    """The last part of an IRI, which is what people read; a mark of direction before it stays."""
+    mark = "^" if name.startswith("^") else ""
+    last = name.rstrip("/").rsplit("/", 1)[-1].rsplit("#", 1)[-1] if "://" in name else name.removeprefix("^")
+    return mark + (last or name.removeprefix("^"))
 
 
 def _label(measure: str) -> str:

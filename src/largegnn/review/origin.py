@@ -16,7 +16,12 @@ __all__ = ["export_info"]
 
 
 def export_info(
-    summary: RunSummary, title: str, *, base_iri: str | None = None, prefixes: Mapping[str, str] | None = None
+    summary: RunSummary,
+    title: str,
+    *,
+    base_iri: str | None = None,
+    target_base_iri: str | None = None,
+    prefixes: Mapping[str, str] | None = None,
 ) -> ExportInfo:
     """Where an alignment comes from, for the head of its files; `base_iri` and `prefixes` are for RDF forms."""
     settings, match = summary.settings, summary.match
@@ -34,5 +39,6 @@ def export_info(
         calibrated=match.calibration.is_calibrated,
         created=datetime.datetime.now(datetime.UTC).date(),
         base_iri=base_iri,
+        target_base_iri=target_base_iri,
         prefixes=dict(prefixes or {}),
     )
