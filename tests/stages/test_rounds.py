@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largegnn import api, rounds
-from largegnn.artifacts import AlignmentTask, EntityEmbeddings, TrainedModel
+from largegnn import api
+from largegnn.artifacts import DivisionPlan, EntityEmbeddings, RoundRecord, SeedsFrom, TrainedModel
 from largegnn.data.inputs import DataInput
-from largegnn.runs.pipeline import run_in_memory, run_pipeline
-from largegnn.runs.repartition import divide_once
+from largegnn.runs.pipeline import run_pipeline
+from largegnn.runs.run import Run
 from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.stages import Run
-from largegnn.training import train
+from largegnn.stages import rounds
+from largegnn.stages.rounds import RoundsOutcome
+from largegnn.stages.subgraphs import divide_again
+from largegnn.stages.train import train
 from tests.noisy_vectors import noisy_vectors, tiny_task
 from tests.small_world import WORLD
 
@@ -79,27 +81,26 @@ def assert_same(one: Run, other: Run) -> None:
         assert np.array_equal(mine, theirs)
 
 
-def history_of(run: Run) -> list[dict[str, Any]]:
-    history: list[dict[str, Any]] = run.outcome("rounds").facts["history"]
-    return history
+def history_of(run: Run) -> list[RoundRecord]:
+    return list(run.outcome("rounds", RoundsOutcome).history)
 
 
 def test_rounds_are_recorded_and_change_the_vectors(go_on: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
     let_hits_be(monkeypatch, [0.1, 0.2, 0.3])
     run = go_on("run", "rounds.number=2")
     history = history_of(run)
-    assert [entry["round"] for entry in history] == [1, 2]
-    assert [entry["kept"] for entry in history] == [True, True]
-    assert [entry["valid_hits"] for entry in history] == [0.2, 0.3]
+    assert [entry.round for entry in history] == [1, 2]
+    assert [entry.kept for entry in history] == [True, True]
+    assert [entry.valid_hits for entry in history] == [0.2, 0.3]
     for entry in history:
-        assert entry["num_pseudo_seeds"] > 0
-        assert entry["num_judged"] > 0
-        assert 0 <= entry["judged_right"] <= 1
+        assert entry.num_pseudo_seeds > 0
+        assert entry.num_judged > 0
+        assert entry.share_right is not None
+        assert 0 <= entry.share_right <= 1
     first = run.artifact("embeddings", EntityEmbeddings).vectors
     assert not np.allclose(results(run)[1], first)
     assert np.array_equal(run.final_embeddings().vectors, results(run)[1])
-    assert run.store is not None
-    assert not list(run.store.folder.glob("work-*"))
+    assert not list(run.folder.glob("work-*"))
 
 
 def test_none_are_made_unless_asked_for(go_on: Callable[..., Run]) -> None:
@@ -113,11 +114,11 @@ def test_the_first_round_that_does_not_help_ends_it(go_on: Callable[..., Run], m
     one = go_on("one", "rounds.number=1")
     let_hits_be(monkeypatch, [0.1, 0.2, 0.2, 0.9])
     ended = go_on("ended", "rounds.number=3")
-    assert [entry["kept"] for entry in history_of(ended)] == [True, False]
+    assert [entry.kept for entry in history_of(ended)] == [True, False]
     assert_same(ended, one)
     let_hits_be(monkeypatch, [0.3, 0.2])
     nothing = go_on("nothing", "rounds.number=3")
-    assert [entry["kept"] for entry in history_of(nothing)] == [False]
+    assert [entry.kept for entry in history_of(nothing)] == [False]
     assert np.array_equal(results(nothing)[1], nothing.artifact("embeddings", EntityEmbeddings).vectors)
 
 
@@ -128,7 +129,7 @@ class KilledError(Exception):
 def test_killed_between_rounds_it_ends_the_same(go_on: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
     let_hits_be(monkeypatch, itertools.count())
     clean = go_on("clean", "rounds.number=2")
-    calls = [0]
+    calls, divisions = [0], [0]
 
     def dying(*arguments: Any, **options: Any) -> Any:
         calls[0] += 1
@@ -136,13 +137,18 @@ def test_killed_between_rounds_it_ends_the_same(go_on: Callable[..., Run], monke
             raise KilledError
         return train(*arguments, **options)
 
+    def counting(*arguments: Any) -> Any:
+        divisions[0] += 1
+        return divide_again(*arguments)
+
     monkeypatch.setattr(rounds, "train", dying)
+    monkeypatch.setattr(rounds, "divide_again", counting)
     let_hits_be(monkeypatch, itertools.count())
     with pytest.raises(KilledError):
         go_on("killed", "rounds.number=2")
     let_hits_be(monkeypatch, itertools.count())
     again = go_on("killed", "rounds.number=2")
-    assert calls[0] == 3, "the first round was not made again"
+    assert divisions[0] == 6, "no epoch of the first round was made again"
     assert history_of(again) == history_of(clean)
     assert_same(again, clean)
 
@@ -160,9 +166,9 @@ def test_killed_within_a_round_it_ends_the_same(
         calls[0] += 1
         if calls[0] == moment:
             raise KilledError
-        return divide_once(*arguments)
+        return divide_again(*arguments)
 
-    monkeypatch.setattr(rounds, "divide_once", dying)
+    monkeypatch.setattr(rounds, "divide_again", dying)
     let_hits_be(monkeypatch, itertools.count())
     with pytest.raises(KilledError):
         go_on("killed", "rounds.number=2")
@@ -173,17 +179,17 @@ def test_killed_within_a_round_it_ends_the_same(
     assert_same(again, clean)
 
 
-def test_without_valid_links_all_rounds_are_made(trained: Path) -> None:
-    task = api.load(trained / "pair").task
+def test_without_valid_links_all_rounds_are_made(trained: Path, tmp_path: Path) -> None:
+    pair = api.load(trained / "pair")
     settings = settings_of("rounds.number=2", "protocol.seeds_from=train+valid", "integrate.method=average")
-    run = run_in_memory(task, settings, last="rounds")
+    run = api.run_task(tmp_path / "run", pair.task, pair.names, settings, last="rounds")
     history = history_of(run)
     assert len(history) == 2
     for entry in history:
-        assert entry["kept"]
-        assert entry["valid_hits"] is None
-        assert entry["judged_right"] is None
-        assert entry["num_judged"] == 0
+        assert entry.kept
+        assert entry.valid_hits is None
+        assert entry.share_right is None
+        assert entry.num_judged == 0
     assert run.artifact("refined_embeddings", EntityEmbeddings).covered.all()
 
 
@@ -191,16 +197,18 @@ def test_without_valid_links_all_rounds_are_made(trained: Path) -> None:
 def test_pseudo_seeds_are_sure_free_and_judged(least: float) -> None:
     task = tiny_task()
     settings = settings_of(f"rounds.min_confidence={least}", "match.min_precision=1.0")
-    pseudo, facts = rounds._pseudo_seeds(task, noisy_vectors(task, 0.8), settings, seed=0)
+    found = rounds._pseudo_seeds(task, noisy_vectors(task, 0.8), settings, seed=0)
+    pseudo = found.pairs
     for side in (0, 1):
         assert len(set(pseudo[:, side].tolist())) == len(pseudo)
     assert not set(pseudo.ravel().tolist()) & set(task.train_links.ravel().tolist())
     valid = {(int(source), int(target)) for source, target in task.valid_links}
     ends = {end for link in valid for end in link}
     judged = [(s, t) for s, t in pseudo.tolist() if s in ends or t in ends]
-    assert facts["num_judged"] == len(judged) > 20
-    assert facts["judged_right"] == pytest.approx(sum(pair in valid for pair in judged) / len(judged))
-    assert facts["judged_right"] > least - 0.1, "as sure as they were said to be"
+    assert found.num_judged == len(judged) > 20
+    assert found.share_right is not None
+    assert found.share_right == pytest.approx(sum(pair in valid for pair in judged) / len(judged))
+    assert found.share_right > least - 0.1, "as sure as they were said to be"
 
 
 def test_a_round_sees_the_seeds_and_the_pseudo_seeds() -> None:
@@ -208,10 +216,12 @@ def test_a_round_sees_the_seeds_and_the_pseudo_seeds() -> None:
     free_source = np.setdiff1d(np.arange(task.num_source_entities), task.train_links[:, 0])[:5]
     free_target = np.setdiff1d(np.arange(task.num_source_entities, task.num_entities), task.train_links[:, 1])[:5]
     pseudo = np.stack([free_source, free_target], axis=1)
-    for seeds_from, num_valid in (("train", 200), ("train+valid", 0)):
-        more, options = rounds._taught(task, pseudo, settings_of(f"protocol.seeds_from={seeds_from}"))
-        given: AlignmentTask = task
-        expected = {tuple(link) for link in given.seeds(seeds_from).tolist()}  # type: ignore[arg-type]
+    expected_valid: dict[SeedsFrom, int] = {"train": 200, "train+valid": 0}
+    for seeds_from, num_valid in expected_valid.items():
+        settings = settings_of(f"protocol.seeds_from={seeds_from}")
+        one = rounds._Round(task, pseudo, DivisionPlan(2, 900, "by hand"), settings, seed=1)
+        more, options = one._task, one._settings
+        expected = {tuple(link) for link in task.seeds(seeds_from).tolist()}
         assert {tuple(link) for link in more.train_links.tolist()} == expected | {tuple(p) for p in pseudo.tolist()}
         assert len(more.valid_links) == num_valid
         assert options.train.epochs == 3
