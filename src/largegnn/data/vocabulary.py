@@ -18,6 +18,7 @@ import polars as pl
 from largegnn.artifacts import IntArray, StringTable
 from largegnn.data.batch import ReadCounts, TripleBatch, no_names
 from largegnn.data.iri import decode_names
+from largegnn.machine.progress import progress
 
 __all__ = [
     "CodedGraph",
@@ -48,13 +49,15 @@ def code_batches(batches: Iterable[TripleBatch]) -> CodedGraph:
     """Code every batch, then unite their vocabularies."""
     entities, relations = _Vocabulary(), _Vocabulary()
     attribute_entities, num_attributes, counts = no_names(), 0, ReadCounts()
-    for batch in batches:
-        entities.add(pl.concat([batch.heads, batch.tails]))
-        relations.add(batch.relations)
-        num_attributes += len(batch.attribute_heads)
-        counts = ReadCounts.total([counts, batch.counts])
-        if len(batch.attribute_heads):
-            attribute_entities = pl.concat([attribute_entities, batch.attribute_heads.unique()]).unique()
+    with progress("reading", None, "triples") as work:
+        for batch in batches:
+            entities.add(pl.concat([batch.heads, batch.tails]))
+            relations.add(batch.relations)
+            num_attributes += len(batch.attribute_heads)
+            counts = ReadCounts.total([counts, batch.counts])
+            if len(batch.attribute_heads):
+                attribute_entities = pl.concat([attribute_entities, batch.attribute_heads.unique()]).unique()
+            work.advance(len(batch.heads) + len(batch.attribute_heads))
     entity_names, entity_codes = entities.finish()
     relation_names, relation_codes = relations.finish()
     # Each batch's entity codes are its heads, then its tails.

@@ -28,6 +28,7 @@ import torch
 from largegnn.artifacts import IntArray
 from largegnn.errors import ArtifactError
 from largegnn.machine.precision import full_precision
+from largegnn.machine.progress import progress
 
 __all__ = [
     "MOST_PRODUCTS",
@@ -244,7 +245,7 @@ def _count_as_good(
     candidate_means: torch.Tensor | None,
     chunk_bytes: int,
 ) -> IntArray:
-    """How many candidates (c, d) each query at a place (q,) scores as high as its gold (q,): its rank, (1 or 2, q).
+    """How many candidates (c, d) each query at an index (q,) scores as high as its gold (q,): its rank, (1 or 2, q).
 
     By cosine, and by CSLS where means are given.
     """
@@ -252,17 +253,20 @@ def _count_as_good(
     ranks = torch.empty(num_scorings, len(query_indices), dtype=torch.int64, device=queries.device)
     buffer = _score_buffer(len(query_indices), candidates, chunk_bytes)
     step = len(buffer)
-    for start in range(0, len(query_indices), step):
-        chunk = queries[query_indices[start : start + step]]
-        scores = torch.mm(chunk, candidates.T, out=buffer[: len(chunk)])
-        indices = gold_indices[start : start + step, None]
-        # The gold is among those counted, once: that is the 1 in "1 + number of others".
-        if candidate_means is not None:
-            ranks[0, start : start + step] = (scores >= scores.gather(1, indices) - SAME_SCORE).sum(dim=1)
-            # Half of CSLS, which is exact, less the query's own mean, which is the same for all its candidates.
-            scores -= candidate_means / 2
-        # Ones and zeros in place of the scores need no room, and add up exactly in float32 below 2^24 candidates.
-        ranks[-1, start : start + step] = scores.ge_(scores.gather(1, indices) - SAME_SCORE).sum(dim=1).to(torch.int64)
+    with progress("ranking test links", len(query_indices), "links") as work:
+        for start in range(0, len(query_indices), step):
+            here = slice(start, start + step)
+            chunk = queries[query_indices[here]]
+            scores = torch.mm(chunk, candidates.T, out=buffer[: len(chunk)])
+            indices = gold_indices[here, None]
+            # The gold is among those counted, once: that is the 1 in "1 + number of others".
+            if candidate_means is not None:
+                ranks[0, here] = (scores >= scores.gather(1, indices) - SAME_SCORE).sum(dim=1)
+                # Half of CSLS, which is exact, less the query's own mean, which is the same for all its candidates.
+                scores -= candidate_means / 2
+            # Ones and zeros in place of the scores need no room, and add up exactly in float32 below 2^24 candidates.
+            ranks[-1, here] = scores.ge_(scores.gather(1, indices) - SAME_SCORE).sum(dim=1).to(torch.int64)
+            work.advance(len(chunk))
     result: IntArray = ranks.cpu().numpy()
     return result
 

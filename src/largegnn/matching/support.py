@@ -20,6 +20,7 @@ from scipy import sparse
 
 from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArray
 from largegnn.machine.compiled import compiled
+from largegnn.machine.progress import progress
 from largegnn.matching.candidates import preferred
 from largegnn.matching.weighted_rows import WeightedRows, weigh_neighbors
 
@@ -47,9 +48,11 @@ class SupportFinder:
         """Scores (e,) with support counted in, and the support itself (e,)."""
         support = np.zeros(len(graph), dtype=np.float32)
         supported = scores
-        for _ in range(self._passes if len(graph) else 0):
-            support = self._support(graph, self._matched(graph, supported))
-            supported = scores + np.float32(self._weight) * support
+        with progress("matched neighbours", self._passes, "passes") as work:
+            for _ in range(self._passes if len(graph) else 0):
+                support = self._support(graph, self._matched(graph, supported))
+                supported = scores + np.float32(self._weight) * support
+                work.advance()
         return supported, support
 
     def _matched(self, graph: CandidateGraph, scores: FloatArray) -> WeightedRows:
