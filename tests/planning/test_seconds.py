@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
 
 from largegnn.artifacts import AlignmentTask, DivisionPlan
@@ -12,6 +11,7 @@ from largegnn.planning import seconds as timing
 from largegnn.planning.seconds import estimate_seconds
 from largegnn.settings import PRESETS, Settings, resolve
 from tests.noisy_vectors import tiny_task
+from tests.planning.sized_tasks import sized_task
 
 SPEED = 1e11
 
@@ -24,13 +24,6 @@ def estimate(task: AlignmentTask, *overrides: str) -> dict[str, float]:
 @pytest.fixture(autouse=True)
 def steady_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "_speed", lambda device: SPEED)
-
-
-def sized(num_entities: int) -> AlignmentTask:
-    """Many entities without triples, and no test links."""
-    nothing = np.empty((0, 3), dtype=np.int32)
-    seeds = np.array([[0, num_entities]], dtype=np.int32)
-    return AlignmentTask(num_entities, num_entities, 1, 1, nothing, seeds, seeds[:0], seeds[:0])
 
 
 def test_every_long_stage_has_seconds() -> None:
@@ -52,9 +45,9 @@ def test_without_test_links_nothing_is_evaluated() -> None:
 
 
 def test_an_exact_search_grows_with_the_square_and_an_approximate_one_does_not() -> None:
-    small, twice = estimate(sized(20_000))["search"], estimate(sized(40_000))["search"]
+    small, twice = estimate(sized_task(20_000))["search"], estimate(sized_task(40_000))["search"]
     assert twice == pytest.approx(4 * small, rel=0.01)
-    million, two = estimate(sized(1_000_000))["search"], estimate(sized(2_000_000))["search"]
+    million, two = estimate(sized_task(1_000_000))["search"], estimate(sized_task(2_000_000))["search"]
     assert two == pytest.approx(2**1.5 * million, rel=0.01)
     exact = 4 * 1e12 * 384 / SPEED
     assert million < exact / 5

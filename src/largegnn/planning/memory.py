@@ -8,6 +8,8 @@ ContEA_FR_EN on two CPU cores (training 0.8 and 1.3 GB, search 1.1 and 1.5 GB, e
 from __future__ import annotations
 
 from largegnn.artifacts import AlignmentTask, DivisionPlan
+from largegnn.machine.devices import choose_device
+from largegnn.matching.dense import fits_dense
 from largegnn.settings import Settings
 
 __all__ = ["estimate_memory_mb"]
@@ -17,7 +19,6 @@ _PROGRAM_MB, _WITH_TORCH_MB = 260, 620
 _LOAD_PER_TRIPLE, _DIVIDE_PER_TRIPLE, _TRAIN_PER_TRIPLE = 120, 150, 500
 _OUTPUT_PER_DIM = 6
 _SEARCH_CHUNK_MB = 370
-_MOST_DENSE_ROWS = 50_000
 _MATCH_PER_EDGE = 60
 
 
@@ -29,7 +30,10 @@ def estimate_memory_mb(task: AlignmentTask, settings: Settings, plan: DivisionPl
     graph = _TRAIN_PER_TRIPLE * min(triples, 4 * settings.train.max_memory_gb * 1e6) / _MB
     resident = _WITH_TORCH_MB + tables + vectors + graph / 4
     num_links = len(task.test_links)
-    dense = 4 * num_links**2 / _MB if num_links <= _MOST_DENSE_ROWS else 0.0
+    device = choose_device(settings.device)
+    # On a GPU the scores lie in its own memory.
+    is_held = device.type == "cpu" and fits_dense((num_links, num_links), device)
+    dense = 4 * num_links**2 / _MB if is_held else 0.0
     edges = settings.search.k * entities
     return {
         "load": _PROGRAM_MB + _LOAD_PER_TRIPLE * triples / _MB,

@@ -1,0 +1,79 @@
+"""The memory of a run beforehand: what each stage's estimate is made of."""
+
+from __future__ import annotations
+
+import pytest
+
+from largegnn.artifacts import AlignmentTask, DivisionPlan
+from largegnn.planning.memory import estimate_memory_mb
+from largegnn.settings import PRESETS, Settings, resolve
+from tests.planning.sized_tasks import sized_task
+
+MB = 1024 * 1024
+STAGES = ["load", "divide", "train", "search", "match", "evaluate"]
+
+
+def estimate(task: AlignmentTask, *overrides: str) -> dict[str, float]:
+    settings = resolve(Settings, PRESETS, overrides=["device=cpu", *overrides])
+    return estimate_memory_mb(task, settings, DivisionPlan(4, 1_000, "as the test says"))
+
+
+def test_by_hand() -> None:
+    """2^20 entities of both sides with 4 numbers each, 2^20 triples, 8 neighbours, 1,024 test links.
+
+    In MB: vectors 4 x 6 x 4 = 96, rows and the optimiser's state 2 x 4 x 4 = 32, the graph 500 while training and 125
+    after it, the test links' matrix 4; 370 for a chunk of the search; the program 260, with PyTorch 620.
+    """
+    task = sized_task(MB // 2, num_triples=MB, num_test=1024)
+    found = estimate(task, "train.dim=4", "search.k=8", "match.k=5", "match.csls_k=5")
+    resident = 620 + 32 + 96 + 125
+    assert found == pytest.approx(
+        {
+            "load": 260 + 120,
+            "divide": 260 + 150,
+            "train": 620 + 32 + 96 + 500,
+            "search": resident + 370,
+            "match": resident + 60 * 8,
+            "evaluate": resident + 4 + 370,
+        }
+    )
+    assert list(found) == STAGES
+
+
+def test_what_was_seen_on_a_real_pair() -> None:
+    """EN_FR_15K_V1 on two cores: training 0.8 GB, search 1.1 GB, evaluation 1.3 GB."""
+    found = estimate(sized_task(15_000, num_triples=88_198, num_train=3_000, num_valid=1_500, num_test=10_500))
+    for stage, seen in (("train", 800), ("search", 1_100), ("evaluate", 1_300)):
+        assert seen / 1.3 < found[stage] < 1.3 * seen
+
+
+def test_more_of_anything_takes_no_less() -> None:
+    least = estimate(sized_task(1_000, num_triples=5_000))
+    for more in (
+        estimate(sized_task(2_000, num_triples=5_000)),
+        estimate(sized_task(1_000, num_triples=50_000)),
+        estimate(sized_task(1_000, num_triples=5_000, num_test=500)),
+        estimate(sized_task(1_000, num_triples=5_000), "train.dim=256"),
+        estimate(sized_task(1_000, num_triples=5_000), "search.k=100"),
+    ):
+        assert all(more[stage] >= least[stage] for stage in STAGES)
+        assert more != least
+
+
+def test_all_scores_at_once_count_where_they_are_held_at_once() -> None:
+    """40,000 test links are 6 GB of scores, which a processor holds; 45,000 are not, and are ranked piece by piece."""
+    small, large, larger = (
+        estimate(sized_task(60_000, num_test=number))["evaluate"] for number in (40_000, 45_000, 59_000)
+    )
+    assert small > 4 * 40_000**2 / MB
+    assert large == larger < small - 5_000
+
+
+def test_without_test_links_nothing_is_evaluated() -> None:
+    found = estimate(sized_task(1_000, num_triples=5_000))
+    assert found["evaluate"] < found["search"]
+
+
+def test_a_search_keeps_the_bound_of_the_settings() -> None:
+    task = sized_task(1_000)
+    assert estimate(task)["search"] - estimate(task, "search.max_memory_gb=0.1")["search"] == pytest.approx(270)
