@@ -1,4 +1,4 @@
-"""The stages `train` and `integrate`, in a run folder and in memory."""
+"""The stages `train` and `integrate`, of files and of a task at hand."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from largegnn.artifacts import AlignmentTask, EntityEmbeddings, SubgraphSet, Tra
 from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
 from largegnn.evaluation.metrics import rank_links
-from largegnn.runs.pipeline import run_in_memory, run_pipeline
+from largegnn.machine.devices import choose_device
+from largegnn.runs.pipeline import run_pipeline
+from largegnn.seams.table import Table
 from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.training import choose_device, integrate
+from largegnn.stages.integrate import integrate
+from largegnn.stages.train import TrainOutcome
 
 QUICK = ["train.dim=16", "train.epochs=4", "train.batch_size=256", "train.negatives=300", "division.parts=3"]
 
@@ -47,26 +50,36 @@ def test_a_run_aligns_far_better_than_chance_and_leaves_no_work_behind(pair: Pat
     embeddings = run.artifact("embeddings", EntityEmbeddings)
     assert hits(task, embeddings.vectors) > 0.4, "chance is below .001"
     assert bool(embeddings.covered.all())
-    history = run.outcome("train").facts["history"]
-    assert [record["epoch"] for record in history] == list(range(12))
-    assert history[-1]["valid_hits"] > 0.4
+    history = run.outcome("train", TrainOutcome).history
+    assert [record.epoch for record in history] == list(range(12))
+    assert (history[-1].valid_hits or 0) > 0.4
     assert not list((tmp_path / "run").glob("work-*"))
 
 
-def test_in_memory_and_in_a_folder_are_the_same(pair: Path, tmp_path: Path) -> None:
+def test_files_and_a_task_at_hand_give_the_same(pair: Path, tmp_path: Path) -> None:
     chosen = settings("protocol.seeds_from=train+valid")
-    folder = run_pipeline(tmp_path / "run", DataInput(folder=pair), chosen)
-    memory = run_in_memory(folder.artifact("task", AlignmentTask), chosen, last="integrate")
-    one, other = (run.artifact("embeddings", EntityEmbeddings).vectors for run in (folder, memory))
-    assert np.array_equal(one, other), "fresh divisions made in another process must be the same"
+    folder = run_pipeline(tmp_path / "run", DataInput(folder=pair), chosen, last="integrate")
+    at_hand = api.train(folder.artifact("task", AlignmentTask), chosen)
+    assert np.array_equal(folder.artifact("embeddings", EntityEmbeddings).vectors, at_hand.embeddings.vectors)
+    assert len(at_hand.history) == 4
+
+
+def test_divisions_of_another_process_are_those_made_here(
+    pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen, task = settings("protocol.seeds_from=train+valid"), api.load(pair).task
+    runs = [api.run_task(tmp_path / "beside", task, None, chosen, last="integrate")]
+    monkeypatch.setattr(Table, "is_local", lambda *_: True)
+    runs.append(api.run_task(tmp_path / "here", task, None, chosen, last="integrate"))
+    one, other = (run.artifact("embeddings", EntityEmbeddings).vectors for run in runs)
+    assert np.array_equal(one, other)
 
 
 def test_average_and_full_differ_and_both_work(pair: Path) -> None:
     task = api.load(pair).task
     found = {}
     for method in ("full", "average"):
-        run = run_in_memory(task, settings(f"integrate.method={method}"), last="integrate")
-        found[method] = run.artifact("embeddings", EntityEmbeddings).vectors
+        found[method] = api.train(task, settings(f"integrate.method={method}")).embeddings.vectors
         assert hits(task, found[method]) > 0.1
     assert not np.allclose(found["full"], found["average"])
 
@@ -109,11 +122,12 @@ def test_killed_anywhere_in_training_it_ends_the_same(pair: Path, tmp_path: Path
 
 def test_other_settings_never_take_up_old_checkpoints(pair: Path, tmp_path: Path) -> None:
     given, out = DataInput(folder=pair), tmp_path / "run"
-    first = run_pipeline(out, given, settings()).artifact("embeddings", EntityEmbeddings).vectors.copy()
+    first = run_pipeline(out, given, settings(), last="integrate")
+    vectors = first.artifact("embeddings", EntityEmbeddings).vectors.copy()
     with pytest.raises(InputError, match=r"train.learning_rate was 0.005, is 0.01"):
         run_pipeline(out, given, settings("train.learning_rate=0.01"))
-    other = run_pipeline(out, given, settings("train.learning_rate=0.01"), force="train")
-    assert not np.array_equal(other.artifact("embeddings", EntityEmbeddings).vectors, first)
+    other = run_pipeline(out, given, settings("train.learning_rate=0.01"), force="train", last="integrate")
+    assert not np.array_equal(other.artifact("embeddings", EntityEmbeddings).vectors, vectors)
 
 
 def test_devices() -> None:
@@ -123,11 +137,15 @@ def test_devices() -> None:
 
 def test_vectors_that_do_not_fit_are_mapped_and_the_same(pair: Path, tmp_path: Path) -> None:
     task = api.load(pair).task
-    run = run_in_memory(task, settings(), last="train")
+    run = api.run_task(tmp_path / "run", task, None, settings(), last="train")
     model, subgraphs = run.artifact("model", TrainedModel), run.artifact("subgraphs", SubgraphSet)
+
+    def vectors_of(folder: Path | None, *overrides: str) -> EntityEmbeddings:
+        chosen = settings(*overrides)
+        return integrate(task, model, subgraphs, chosen.train, chosen.integrate, "cpu", folder).embeddings
+
     for method in ("full", "average"):
-        roomy = integrate(task, model, subgraphs, settings(f"integrate.method={method}"))
-        tight = settings(f"integrate.method={method}", "train.max_memory_gb=0.003")
-        mapped = integrate(task, model, subgraphs, tight, tmp_path / method)
+        roomy = vectors_of(None, f"integrate.method={method}")
+        mapped = vectors_of(tmp_path / method, f"integrate.method={method}", "train.max_memory_gb=0.003")
         assert (tmp_path / method / "vectors.npy").stat().st_size > mapped.vectors.nbytes
         assert np.allclose(mapped.vectors, roomy.vectors, atol=1e-6)
