@@ -1,0 +1,53 @@
+"""An alignment of the toy pair, drawn by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from largegnn.artifacts import REASONS, Alignment
+
+# Ids of the toy: a..e are 0..4, A..F are 5..10; a = A and c = C are seeds.
+B, D, E = 1, 3, 4
+B2, D2, E2, F2 = 6, 8, 9, 10
+
+
+def toy_alignment() -> Alignment:
+    """b has B (.9) and D (.3); d prefers D (.8), then E (.4); e likes D best (.6), then E (.5).
+
+    D likes d best, then e, then b; E likes e best, then d. So (b, B) and (d, D) are mutual and accepted; (e, E) is not,
+    since e prefers D. F has no candidate and is isolated, as far as this alignment says.
+    """
+    rows = [
+        # source, target, cosine, support, source rank, target rank, accepted
+        (B, B2, 0.9, 2.0, 1, 1, True),
+        (B, D2, 0.3, 0.0, 2, 3, False),
+        (D, D2, 0.8, 1.0, 1, 1, True),
+        (D, E2, 0.4, 0.5, 2, 2, False),
+        (E, D2, 0.6, 0.0, 1, 2, False),
+        (E, E2, 0.5, 0.0, 2, 1, False),
+    ]
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    reasons = np.full(11, REASONS.index("aligned"))
+    reasons[[0, 2, 5, 7]] = REASONS.index("seed")
+    reasons[[E, E2]] = REASONS.index("not mutual")
+    reasons[F2] = REASONS.index("isolated")
+    return Alignment(
+        pairs=np.stack(columns[:2], axis=1),
+        columns=("cosine", "support"),
+        evidence=np.stack(columns[2:4]),
+        scores=2 * columns[2],
+        margins=np.array([1.2, -1.2, 0.4, -0.8, -0.4, -0.2]),
+        source_ranks=columns[4],
+        target_ranks=columns[5],
+        confidence=np.array([0.99, 0.01, 0.8, 0.1, 0.3, 0.2]),
+        accepted=columns[6],
+        reasons=reasons,
+    )
+
+
+def no_candidates(reason: str) -> Alignment:
+    """Nothing was found for any entity of the toy, for one reason."""
+    none = np.empty(0, dtype=np.float32)
+    reasons = np.full(11, REASONS.index(reason))
+    pairs = np.empty((0, 2), dtype=np.int32)
+    return Alignment(pairs, (), none, none, none, none, none, none, np.empty(0, dtype=bool), reasons)
