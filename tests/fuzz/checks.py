@@ -9,9 +9,29 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from largegnn.data.inputs import DataInput
+from largegnn.data.load import load_pair
+from largegnn.data.readers import read_links, read_triples
 from largegnn.datasets.unpack import unpack
+from largegnn.settings import PRESETS, DataSettings, Settings, resolve
 
-__all__ = ["unpack_archive"]
+__all__ = ["load_folder", "read_link_file", "read_triple_file", "resolve_settings", "run_command", "unpack_archive"]
+
+
+def read_triple_file(path: str, form: str) -> int:
+    """Read a file of triples: how many there are."""
+    return sum(len(batch.heads) + len(batch.attribute_heads) for batch in read_triples(Path(path), form))
+
+
+def read_link_file(path: str) -> int:
+    """Read a file of links: how many there are."""
+    return len(read_links(Path(path)).sources)
+
+
+def load_folder(path: str) -> list[int]:
+    """Load a data set folder: triples and links."""
+    task = load_pair(DataInput(folder=Path(path)), DataSettings()).task
+    return [len(task.triples), len(task.train_links), len(task.valid_links), len(task.test_links)]
 
 
 def unpack_archive(path: str) -> list[str]:
@@ -21,3 +41,16 @@ def unpack_archive(path: str) -> list[str]:
         return sorted(
             str(file.relative_to(out)) for entry in made for file in entry.folder.rglob("*") if file.is_file()
         )
+
+
+def resolve_settings(file: str | None, *overrides: str) -> str:
+    """Settings from a file and `key=value`, as JSON."""
+    settings = resolve(Settings, PRESETS, file=None if file is None else Path(file), overrides=overrides)
+    return settings.model_dump_json()
+
+
+def run_command(*arguments: str) -> None:
+    """A command of the command line, in this process."""
+    from largegnn.cli import main
+
+    main(list(arguments))

@@ -1,0 +1,43 @@
+"""Mutated archives: unpacked as before, or refused in words, with nothing left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.fuzz import corpus
+from tests.fuzz.judge import Trial, judge, require
+from tests.fuzz.mutate import FORMATS, generator, mutate
+from tests.fuzz.seed import num_inputs
+
+
+def mutated_archives(folder: Path) -> Iterator[Trial]:
+    """Archives changed from outside, or changed inside and compressed again."""
+    archives = corpus.archives()
+    for number in range(num_inputs(50, 1 / 10)):
+        rng = generator("archive", number)
+        suffix = rng.choice(list(archives))
+        data = mutate(rng, archives[suffix], list(archives.values()), FORMATS["archive"])
+        if suffix in {"tar", "pax.tar"} and rng.random() < 0.5:
+            ending, compress = rng.choice(list(corpus.COMPRESSIONS.items()))
+            suffix, data = suffix + ending, compress(data)
+        path = folder / f"{number}.{suffix}"
+        path.write_bytes(data)
+        yield Trial(path.name, [str(path)], path)
+        path.unlink()
+
+
+def test_archives(tmp_path: Path) -> None:
+    require(judge("tests.fuzz.checks:unpack_archive", mutated_archives(tmp_path)), "archives")
+    assert list(tmp_path.iterdir()) == [], "a refused archive leaves nothing behind"
+
+
+def test_the_corpus_itself_is_valid(tmp_path: Path) -> None:
+    trials = []
+    for suffix, data in corpus.archives().items():
+        path = tmp_path / f"a.{suffix}"
+        path.write_bytes(data)
+        trials.append(Trial(suffix, [str(path)], path))
+    files = [f"out/EN_FR/{name}" for name in sorted(corpus.folders()["dbpedia1m"])]
+    for outcome in judge("tests.fuzz.checks:unpack_archive", trials):
+        assert (outcome.ended, outcome.result) == ("accepted", files), outcome

@@ -1,0 +1,103 @@
+"""Mutated files of triples, files of links and data set folders: read, or refused in words."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz import corpus
+from tests.fuzz.judge import Trial, judge, require
+from tests.fuzz.mutate import FORMATS, generator, mutate
+from tests.fuzz.seed import num_inputs
+
+
+def mutated_files(kind: str, form: str, folder: Path) -> Iterator[Trial]:
+    """Files of one format under a name that says so, under none, or compressed."""
+    documents = (corpus.triples if kind == "triples" else corpus.links)()[form]
+    others = [data for found in (corpus.triples(), corpus.links()) for data in found.get(form, [])]
+    # Parquet is read in a process of its own, half a second each.
+    usual = 300 if form != "parquet" else 20
+    for number in range(num_inputs(usual) if kind == "triples" else num_inputs(usual // 3, 1 / 3)):
+        rng = generator(kind, form, number)
+        data = mutate(rng, rng.choice(documents), others, FORMATS[form])
+        suffix = rng.choice((f".{form}", f".{form}", f".{form}", "", ".txt"))
+        if rng.random() < 0.15:
+            ending, compress = rng.choice(list(corpus.COMPRESSIONS.items()))
+            data, suffix = compress(data), suffix + rng.choice((ending, ending, ""))
+            data = mutate(rng, data, [data], FORMATS["archive"]) if rng.random() < 0.5 else data
+        path = folder / f"{number}{suffix}"
+        path.write_bytes(data)
+        named = form if rng.random() < 0.5 else "auto"
+        yield Trial(f"{form}-{path.name}", [str(path), named] if kind == "triples" else [str(path)], path)
+        path.unlink()
+
+
+@pytest.mark.parametrize("form", ["nt", "nq", "ttl", "tsv", "csv", "parquet"])
+def test_files_of_triples(form: str, tmp_path: Path) -> None:
+    ended = require(judge("tests.fuzz.checks:read_triple_file", mutated_files("triples", form, tmp_path)), "triples")
+    assert {outcome.ended for outcome in ended} == {"accepted", "refused"}, "mutations neither too mild nor too wild"
+
+
+@pytest.mark.parametrize("form", ["nt", "ttl", "tsv", "csv", "parquet"])
+def test_files_of_links(form: str, tmp_path: Path) -> None:
+    require(judge("tests.fuzz.checks:read_link_file", mutated_files("links", form, tmp_path)), "links")
+
+
+def mutated_folders(layout: str, place: Path) -> Iterator[Trial]:
+    """Folders with a file mutated, exchanged for another, emptied, removed, or turned into a folder."""
+    files = corpus.folders()[layout]
+    for number in range(num_inputs(60, 1 / 5)):
+        rng, folder = generator("folder", layout, number), place / str(number)
+        for name, data in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(data)
+        for name in rng.sample(list(files), rng.choice((1, 1, 2))):
+            _damage(rng, folder / name, files[name], list(files.values()))
+        yield Trial(f"{layout}-{number}", [str(folder)], folder)
+        shutil.rmtree(folder)
+
+
+def _damage(rng: random.Random, path: Path, data: bytes, others: list[bytes]) -> None:
+    way = rng.choice(("mutate", "mutate", "mutate", "mutate", "exchange", "empty", "twice", "remove", "folder", "link"))
+    if way == "mutate":
+        form = path.suffix.removeprefix(".") if path.suffix in {".nt", ".csv"} else "tsv"
+        path.write_bytes(mutate(rng, data, others, FORMATS[form]))
+    elif way == "exchange":
+        path.write_bytes(rng.choice(others))
+    elif way == "empty":
+        path.write_bytes(b"")
+    elif way == "twice":
+        path.with_name(path.name + rng.choice((".gz", ".tsv", ".nt"))).write_bytes(data)
+    else:
+        path.unlink()
+        if way == "folder":
+            path.mkdir()
+        elif way == "link":
+            path.symlink_to(rng.choice((path.name, "nowhere", "/dev/null", ".")))
+
+
+@pytest.mark.parametrize("layout", list(corpus.folders()))
+def test_folders(layout: str, tmp_path: Path) -> None:
+    require(judge("tests.fuzz.checks:load_folder", mutated_folders(layout, tmp_path)), "folders")
+
+
+def test_the_corpus_itself_is_valid(tmp_path: Path) -> None:
+    """Otherwise mutations would only ever meet the first check."""
+    trials = []
+    for form, documents in corpus.triples().items():
+        for number, data in enumerate(documents):
+            path = tmp_path / f"{number}.{form}"
+            path.write_bytes(data)
+            trials.append(Trial(path.name, [str(path), "auto"], path))
+    for layout, files in corpus.folders().items():
+        for name, data in files.items():
+            (tmp_path / layout / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / layout / name).write_bytes(data)
+    outcomes = list(judge("tests.fuzz.checks:read_triple_file", trials))
+    folders = [Trial(layout, [str(tmp_path / layout)]) for layout in corpus.folders()]
+    outcomes += judge("tests.fuzz.checks:load_folder", folders)
+    assert [f"{outcome.trial.name}: {outcome.detail}" for outcome in outcomes if outcome.ended != "accepted"] == []
