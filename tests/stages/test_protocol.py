@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 
 from largegnn import api
-from largegnn.artifacts import AlignmentTask, PartitionQuality
+from largegnn.artifacts import AlignmentTask, Evaluation, PartitionQuality, StringTable, TaskNames
 from largegnn.data.inputs import DataInput
+from largegnn.data.load import LoadSummary
 from largegnn.data.write import write_pair
-from largegnn.runs.pipeline import run_in_memory, run_pipeline
+from largegnn.runs.pipeline import run_pipeline
+from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore
 from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.stages import STAGE_NAMES, STAGES, Run
+from largegnn.stages import STAGE_NAMES, STAGES
+from largegnn.stages.load import Loaded
 from tests.small_world import WORLD
 
 QUICK = [
@@ -29,6 +32,7 @@ QUICK = [
     "rounds.number=1",
     "rounds.epochs=1",
 ]
+NO_NAMES = StringTable.from_strings(())
 
 
 def facts_of(folder: Path, stage: str) -> Any:
@@ -73,7 +77,7 @@ def order_of(key: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("stage", STAGE_NAMES[1:])
-def test_only_the_facts_of_the_last_stage_differ(runs: tuple[Path, Path], stage: str) -> None:
+def test_only_the_facts_of_the_evaluation_differ(runs: tuple[Path, Path], stage: str) -> None:
     true, wrong = (facts_of(folder, stage) for folder in runs)
     assert (true == wrong) is (stage != "evaluate")
 
@@ -84,14 +88,14 @@ def test_the_figures_see_the_difference(runs: tuple[Path, Path]) -> None:
     assert true["ideal"]["csls"]["mean"]["mrr"] > 2 * wrong["ideal"]["csls"]["mean"]["mrr"]
     assert true["real"]["mutual_5nn"]["recall"] > wrong["real"]["mutual_5nn"]["recall"]
     assert true["real"]["mutual_5nn"]["pairs"] == wrong["real"]["mutual_5nn"]["pairs"]
-    assert true["partition"]["test_kept"] > wrong["partition"]["test_kept"]
+    assert true["test_kept"] > wrong["test_kept"]
     assert facts_of(runs[0], "subgraphs")["test_kept"] is None, "the stages before do not even count them"
 
 
-def test_a_run_hides_the_test_links_and_nothing_else(toy_task: AlignmentTask) -> None:
-    run = Run(Settings())
-    run.keep({"task": toy_task})
-    hidden = run.hidden_task()
+def test_a_run_hides_the_test_links_and_nothing_else(toy_task: AlignmentTask, tmp_path: Path) -> None:
+    run = Run(Settings(), RunStore(tmp_path))
+    run.keep(Loaded(toy_task, TaskNames(NO_NAMES, NO_NAMES), LoadSummary.of_task(toy_task)))
+    hidden = run.task_without_test_links()
     assert hidden.test_links.shape == (0, 2)
     for field in dataclasses.fields(AlignmentTask):
         if field.name != "test_links":
@@ -99,12 +103,13 @@ def test_a_run_hides_the_test_links_and_nothing_else(toy_task: AlignmentTask) ->
     assert len(run.artifact("task", AlignmentTask).test_links) == 2
 
 
-def test_in_memory_and_in_a_folder_are_the_same(runs: tuple[Path, Path]) -> None:
+def test_files_and_a_task_at_hand_give_the_same(runs: tuple[Path, Path], tmp_path: Path) -> None:
     settings = resolve(Settings, PRESETS, overrides=QUICK)
-    task = RunStore(runs[0]).load("load", "task", AlignmentTask)
-    run = run_in_memory(task, settings, last="evaluate")
-    assert run.outcome("evaluate").facts["real"] == facts_of(runs[0], "evaluate")["real"]
-    assert run.outcome("evaluate").facts["ideal"] == facts_of(runs[0], "evaluate")["ideal"]
-    quality = api.quality_of(run)
-    assert quality.test_kept == facts_of(runs[0], "evaluate")["partition"]["test_kept"]
-    assert dataclasses.replace(quality, test_kept=None) == PartitionQuality(**run.outcome("subgraphs").facts)
+    store = RunStore(runs[0])
+    task, names = store.load("load", "task", AlignmentTask), store.load("load", "names", TaskNames)
+    run = api.run_task(tmp_path / "run", task, names, settings)
+    assert facts_of(run.folder, "evaluate") == facts_of(runs[0], "evaluate")
+    quality = api.division_of(run).quality
+    assert quality.test_kept == run.outcome("evaluate", Evaluation).test_kept
+    assert quality.test_kept == facts_of(runs[0], "evaluate")["test_kept"]
+    assert dataclasses.replace(quality, test_kept=None) == run.outcome("subgraphs", PartitionQuality)
