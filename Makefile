@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo check test bench docs clean
+.PHONY: setup demo check test fuzz bench docs clean
 
 setup: $(READY)
 
@@ -30,6 +30,10 @@ check: $(READY)
 # One thread for each of the two processes: threads that wait for each other beside another busy process lose most time.
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+# Hours: as many mutated inputs as make 10,000 for each reader. Failed ones are kept in .fuzz; LARGEGNN_FUZZ_SEED repeats.
+fuzz: $(READY)
+	LARGEGNN_FUZZ=$${LARGEGNN_FUZZ:-10000} OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/fuzz
 
 bench: $(READY)
 	$(BIN)/python benchmarks/loading.py

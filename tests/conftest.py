@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from largegnn.artifacts import AlignmentTask, StringTable, TaskNames
+from tests.fuzz.seed import pytest_report_header as pytest_report_header
 
 # Examples are drawn the same way every time: a test run is a fact, not a lottery. Fuzz further with --hypothesis-seed.
 settings.register_profile("project", deadline=None, derandomize=True)

@@ -2,8 +2,9 @@
 
 In: the address of a check (`module:function`, see `checks.py`) and inputs, each a list of its arguments. Out: one
 `Outcome` an input; an input that ends in a traceback, a signal, a hang or beyond its memory has failed.
-Many inputs share one worker process, since starting one takes seconds; a worker that dies or hangs is replaced, and the
-input it had is the one to blame. `require` turns failures into one assertion, and keeps the inputs in `KEPT`.
+Many inputs share one worker process, since starting one takes seconds; each worker is given a valid input first, with
+which everything is loaded before memory is bounded. A worker that dies or hangs is replaced, and the input it had is
+the one to blame. `require` turns failures into one assertion, and keeps the inputs in `KEPT`.
 """
 
 from __future__ import annotations
@@ -74,7 +75,6 @@ class _Worker:
         ]
         for thread in self.threads:
             thread.start()
-        self.fresh = True
 
     def _pass_on(self, stream: IO[str]) -> None:
         for line in stream:
@@ -86,10 +86,9 @@ class _Worker:
             self.errors.append(line)
             del self.errors[:-40]
 
-    def ask(self, trial: Trial) -> Outcome:
-        """Try one input; the first one may take longer, since everything is loaded with it."""
+    def ask(self, trial: Trial, limit: float = SECONDS) -> Outcome:
+        """Try one input, at most `limit` seconds long."""
         began = time.monotonic()
-        limit, self.fresh = (_START_SECONDS if self.fresh else SECONDS), False
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps(list(trial.arguments)) + "\n")
@@ -124,10 +123,10 @@ class _Worker:
 
 
 class Judge:
-    """Tries inputs with one check, in one worker process as long as that lives."""
+    """Tries inputs with one check, in one worker process as long as that lives; `valid` are arguments to begin with."""
 
-    def __init__(self, check: str) -> None:
-        self.check = check
+    def __init__(self, check: str, valid: Sequence[Any]) -> None:
+        self.check, self.valid = check, valid
         self.worker: _Worker | None = None
 
     def __enter__(self) -> Self:
@@ -138,7 +137,10 @@ class Judge:
 
     def ask(self, trial: Trial) -> Outcome:
         """Try one input."""
-        self.worker = self.worker or _Worker(self.check)
+        if self.worker is None:
+            self.worker = _Worker(self.check)
+            first = self.worker.ask(Trial("a valid input", self.valid), _START_SECONDS)
+            assert first.ended == "accepted", f"a valid input must be accepted: {first}"
         outcome = self.worker.ask(trial)
         if outcome.ended == "failed":
             # The worker is dead, hangs, or may be left in a bad state by a lack of memory.
@@ -151,9 +153,9 @@ class Judge:
         self.worker = None
 
 
-def judge(check: str, trials: Iterable[Trial]) -> Iterator[Outcome]:
+def judge(check: str, valid: Sequence[Any], trials: Iterable[Trial]) -> Iterator[Outcome]:
     """Try every input in turn."""
-    with Judge(check) as court:
+    with Judge(check, valid) as court:
         for trial in trials:
             yield court.ask(trial)
 

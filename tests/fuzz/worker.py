@@ -1,8 +1,8 @@
 """The process that tries inputs one after the other: `python -m tests.fuzz.worker CHECK`.
 
 In: the address `module:function` of a check, and on standard input one JSON list of arguments a line. Out: one JSON
-object a line: how the check ended. Once the first input has loaded whatever is needed, the address space may grow by
-`ROOM_MB` and no more, files to `ROOM_MB` each; what hangs or dies is seen by `judge`, which started this process.
+object a line: how the check ended. Once the first input, a valid one, has loaded whatever is needed, the address space
+may grow by `ROOM_MB` and no more, files to `ROOM_MB` each; `judge`, which started this, sees what hangs or dies.
 """
 
 from __future__ import annotations
