@@ -14,7 +14,7 @@ import torch
 
 import largegnn
 from largegnn import api
-from largegnn.artifacts import REASONS, Alignment
+from largegnn.artifacts import REASONS, PairFigures
 from largegnn.errors import InputError
 from largegnn.runs.pipeline import resume_input, run_pipeline
 from largegnn.settings import Settings, TrainSettings
@@ -22,7 +22,8 @@ from largegnn.stages import STAGE_NAMES
 from tests.cli.small_runs import WORLD
 
 QUICK = Settings(device="cpu", train=TrainSettings(dim=8, epochs=4, repartition_every=0))
-COLUMNS = ["source", "target", "score", "cosine", "margin", "confidence", "mutual", "rank", "accepted"]
+EVIDENCE = ["cosine", "csls", "support"]
+COLUMNS = ["source", "target", "score", "margin", *EVIDENCE, "confidence", "mutual", "rank", "accepted"]
 Frames = dict[str, pl.DataFrame]
 
 
@@ -80,8 +81,8 @@ KINDS: dict[str, Callable[[pl.DataFrame], Any]] = {
 def test_what_is_in_memory_is_read_like_files(kind: str, frames: Frames, result: largegnn.AlignmentResult) -> None:
     found = largegnn.align(**{name: KINDS[kind](frame) for name, frame in frames.items()}, settings=QUICK)
     assert found.pairs.equals(result.pairs)
-    assert found.left_out.equals(result.left_out)
-    assert found.report["ideal"] == result.report["ideal"]
+    assert found.unmatched.equals(result.unmatched)
+    assert found.summary.evaluation == result.summary.evaluation
 
 
 def test_paths_as_text_and_mixed_with_frames(pair: Path, frames: Frames, result: largegnn.AlignmentResult) -> None:
@@ -104,21 +105,21 @@ def test_numbers_are_names_too(frames: Frames) -> None:
         return frame.select(pl.all().str.extract(r"(\d+)$").cast(pl.Int64)).to_numpy()
 
     found = largegnn.align(**{name: numbered(frame) for name, frame in frames.items()}, settings=QUICK)
-    assert found.report["protocol"]["num_test_links"] == 60
+    assert found.summary.evaluation is not None
+    assert found.summary.evaluation.protocol.num_test_links == 60
     assert found.pairs["source"].str.contains(r"^\d+$").all()
 
 
-def test_in_memory_and_in_a_run_folder_are_the_same(
+def test_the_same_frames_are_the_same_run(
     frames: Frames, result: largegnn.AlignmentResult, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", logger="largegnn")
     kept = largegnn.align(**given(frames), out=tmp_path / "run")
     assert kept.candidates.equals(result.candidates)
-    assert kept.report.keys() == result.report.keys()
-    assert list(kept.report["stages"]) == list(STAGE_NAMES)
+    assert list(kept.summary.costs) == list(STAGE_NAMES)
     opened = largegnn.open_run(tmp_path / "run")
     assert opened.candidates.equals(result.candidates)
-    assert json.dumps(opened.report) == json.dumps(kept.report)
+    assert json.dumps(opened.summary.to_dict()) == json.dumps(kept.summary.to_dict())
     caplog.clear()
     again = largegnn.align(**given(frames), out=tmp_path / "run")
     assert not [message for message in caplog.messages if message.endswith("started")], "the same frames, the same run"
@@ -129,11 +130,11 @@ def test_in_memory_and_in_a_run_folder_are_the_same(
 
 
 def test_an_interrupted_run_of_frames_goes_on(frames: Frames, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*args: Any) -> None:
+    def interrupt(task: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as impatient:
-        impatient.setattr("largegnn.aligning.search", interrupt)
+        impatient.setattr("largegnn.stages.search.search", interrupt)
         with pytest.raises(KeyboardInterrupt):
             largegnn.align(**given(frames), out=tmp_path / "run")
     with pytest.raises(InputError, match="no stage match"):
@@ -142,59 +143,64 @@ def test_an_interrupted_run_of_frames_goes_on(frames: Frames, tmp_path: Path, mo
     assert len(largegnn.open_run(tmp_path / "run").pairs)
 
 
-def test_pairs_candidates_and_what_is_left_out(result: largegnn.AlignmentResult) -> None:
+def test_pairs_candidates_and_unmatched_entities(result: largegnn.AlignmentResult) -> None:
     assert result.pairs.columns == result.candidates.columns == COLUMNS
     assert result.pairs.equals(result.candidates.filter("accepted"))
     assert result.candidates["confidence"].is_between(0, 1).all()
     assert result.candidates["rank"].min() == 1
-    left_out = result.left_out
-    assert left_out.columns == ["side", "entity", "reason"]
-    assert set(left_out["reason"]) <= set(REASONS) - {"aligned", "seed"}
-    assert not set(left_out.filter(pl.col("side") == "source")["entity"]) & set(result.pairs["source"])
-    assert len(left_out) + 2 * len(result.pairs) + 2 * len(result.task.train_links) == result.task.num_entities
+    unmatched = result.unmatched
+    assert unmatched.columns == ["side", "entity", "reason", "best_candidate", "matched_with", "score"]
+    assert set(unmatched["reason"]) <= set(REASONS) - {"aligned", "seed"}
+    assert not set(unmatched.filter(pl.col("side") == "source")["entity"]) & set(result.pairs["source"])
+    assert len(unmatched) + 2 * len(result.pairs) + 2 * len(result.task.train_links) == result.task.num_entities
 
 
-def test_neighbors_are_those_of_the_other_side(result: largegnn.AlignmentResult) -> None:
+def test_the_nearest_are_those_of_the_other_side(result: largegnn.AlignmentResult) -> None:
     pair = result.candidates.row(0, named=True)
-    near = result.neighbors(pair["source"])
+    near = result.nearest(pair["source"])
     assert near.columns == ["entity", "cosine"]
     assert len(near) == QUICK.search.k
     assert near["cosine"].is_sorted(descending=True)
     assert near.filter(pl.col("entity") == pair["target"])["cosine"].item() == pytest.approx(pair["cosine"], abs=1e-5)
     assert all(result.entity(name, "target") for name in near["entity"])
-    assert all(result.entity(name, "source") < 200 for name in result.neighbors(pair["target"])["entity"])
+    assert all(result.entity(name, "source") < 200 for name in result.nearest(pair["target"])["entity"])
     seed = result.names.entities[int(result.task.train_links[0, 0])]
     with pytest.raises(InputError, match="was not searched for") as error:
-        result.neighbors(seed)
+        result.nearest(seed)
     assert error.value.found == "it is seed"
 
 
 def test_explain_names_matched_neighbors_on_both_sides(result: largegnn.AlignmentResult) -> None:
     pair = result.pairs.sort("confidence").row(-1, named=True)
     found = result.explain(pair["source"])
-    assert [row["target"] for row in found] == result.candidates.filter(source=pair["source"])["target"].to_list()
-    best = next(row for row in found if row["accepted"])
-    assert {key: best[key] for key in ("source", "target", "confidence")} == {
-        key: pair[key] for key in ("source", "target", "confidence")
-    }
+    assert (found.entity, found.side, found.state) == (pair["source"], "source", "aligned")
+    expected = result.candidates.filter(source=pair["source"])["target"].to_list()
+    assert [candidate.target for candidate in found.candidates] == expected
+    best = next(candidate for candidate in found.candidates if candidate.accepted)
+    assert (best.source, best.target, best.confidence) == (pair["source"], pair["target"], pair["confidence"])
+    assert best.evidence == {name: pair[name] for name in EVIDENCE}
     task, touching = result.task, {}
     for side, name in ((0, pair["source"]), (1, pair["target"])):
         entity = result.entity(name, ("source", "target")[side])
         ends = task.triples[(task.triples[:, (0, 2)] == entity).any(axis=1)][:, (0, 2)]
         touching[side] = set(result.names.entities.take(np.unique(ends)))
-    assert best["matched_neighbors"]
-    assert all(source in touching[0] and target in touching[1] for source, target in best["matched_neighbors"])
+    assert best.matched_neighbors
+    assert all(near.source in touching[0] and near.target in touching[1] for near in best.matched_neighbors)
+    assert all(near.source_relations and near.target_relations for near in best.matched_neighbors)
 
 
 def test_evaluate_by_ids_and_by_names(result: largegnn.AlignmentResult, frames: Frames) -> None:
+    evaluation, found = result.summary.evaluation, result.alignment
+    assert evaluation is not None
+    assert evaluation.real is not None
     figures = result.evaluate(result.task.test_links)
-    assert figures == {key: value for key, value in result.report["real"]["threshold"].items() if key != "pairs"}
+    assert figures == evaluation.real["accepted"]
     assert result.evaluate(frames["test_links"]) == figures
-    found = result.run.artifact("alignment", Alignment)
-    assert result.evaluate(found.pairs[found.accepted]) == {"precision": 1.0, "recall": 1.0, "f1": 1.0}
-    assert result.evaluate(result.pairs)["f1"] == 1.0
-    assert (result.evaluate(frames["valid_links"])["recall"] or 0) > 0
-    assert result.evaluate(result.task.test_links[:0])["recall"] is None
+    accepted = found.pairs[found.accepted]
+    assert result.evaluate(accepted) == PairFigures(1.0, 1.0, 1.0, len(accepted), 1.0, 1.0, len(accepted))
+    assert result.evaluate(result.pairs).f1 == 1.0
+    assert (result.evaluate(frames["valid_links"]).recall or 0) > 0
+    assert result.evaluate(result.task.test_links[:0]).recall is None
 
 
 @pytest.mark.parametrize(
@@ -218,7 +224,7 @@ def test_links_of_other_kinds_are_refused(links: Any, result: largegnn.Alignment
 
 
 def test_names_that_are_not_there(result: largegnn.AlignmentResult) -> None:
-    for look in (result.entity, result.neighbors, result.explain):
+    for look in (result.entity, result.nearest, result.explain):
         with pytest.raises(InputError, match="no entity is called 'nobody'"):
             look("nobody")
     with pytest.raises(InputError, match="no side 'left'"):
@@ -238,15 +244,15 @@ def test_both_graphs_may_use_a_name(frames: Frames) -> None:
     assert result.entity(name, "target") == names.index(name, 200)
 
 
+FORMS = {"tsv": "a.tsv", "parquet": "a.parquet", "sameas": "a.nt", "sssom": "a.sssom.tsv", "alignment-api": "a.rdf"}
+
+
 def test_files(result: largegnn.AlignmentResult, tmp_path: Path) -> None:
-    accepted = len(result.pairs)
-    assert result.to_tsv(tmp_path / "a.tsv") == accepted
-    assert result.to_parquet(str(tmp_path / "a.parquet")) == accepted
-    assert result.to_sameas(tmp_path / "a.nt") == accepted
-    assert result.to_sssom(tmp_path / "a.sssom.tsv") == accepted
-    assert result.to_alignment_api(tmp_path / "a.rdf") == accepted
-    assert result.to_embeddings(tmp_path / "v.safetensors") == result.task.num_entities
-    assert result.to_embeddings(tmp_path / "v.npy", "embeddings-npy") == result.task.num_entities
+    for form, name in FORMS.items():
+        assert result.to(form, tmp_path / name) == len(result.pairs)
+    assert result.to("parquet", str(tmp_path / "all.parquet"), accepted_only=False) == len(result.candidates)
+    assert result.to("embeddings-safetensors", tmp_path / "v.safetensors") == result.task.num_entities
+    assert result.to("embeddings-npy", tmp_path / "v.npy") == result.task.num_entities
     assert pl.read_parquet(tmp_path / "a.parquet").equals(result.pairs)
     assert np.load(tmp_path / "v.npy").shape == (380, 48)
     with pytest.raises(InputError, match="no export form is called 'xml'"):

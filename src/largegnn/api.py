@@ -6,6 +6,7 @@ with the result, which `AlignmentResult.save` keeps.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -146,8 +147,12 @@ def align(
         )
         if out is not None:
             return AlignmentResult(run_pipeline(Path(out), files, chosen))
-        folder = tempfile.TemporaryDirectory(prefix="largegnn-")
-        return AlignmentResult(run_pipeline(Path(folder.name), files, chosen), folder)
+        folder = Path(tempfile.mkdtemp(prefix="largegnn-"))
+        try:
+            return AlignmentResult(run_pipeline(folder, files, chosen), temporary=True)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
 def open_run(folder: AnyPath) -> AlignmentResult:

@@ -6,10 +6,10 @@ In: a finished `Run`. Everything is read when it is asked for.
 from __future__ import annotations
 
 import shutil
+import weakref
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,9 +44,11 @@ AnyPath = str | PathLike[str]
 class AlignmentResult:
     """A finished alignment in its run folder."""
 
-    def __init__(self, run: Run, temporary: TemporaryDirectory[str] | None = None) -> None:
-        """`temporary` is the folder of a run that nobody asked to keep; it goes with this object."""
-        self.run, self._temporary = run, temporary
+    def __init__(self, run: Run, *, temporary: bool = False) -> None:
+        """Nobody asked to keep the folder of a run that is `temporary`: it is removed with the run."""
+        self.run, self._is_temporary = run, temporary
+        if temporary:
+            weakref.finalize(run, shutil.rmtree, run.folder, ignore_errors=True)
 
     def __repr__(self) -> str:
         summary = self.summary
@@ -63,7 +65,7 @@ class AlignmentResult:
     @property
     def title(self) -> str:
         """What the run is called."""
-        return "temporary run" if self._temporary is not None else self.run.folder.resolve().name
+        return "temporary run" if self._is_temporary else self.run.folder.resolve().name
 
     @property
     def names(self) -> TaskNames:

@@ -46,6 +46,8 @@ def describe_file(path: Path, known: InputFile | None = None) -> InputFile:
         if known is not None and (known.bytes, known.modified_ns) == (status.st_size, status.st_mtime_ns):
             return known
         return InputFile(file_checksum(path), status.st_size, status.st_mtime_ns)
+    except FileNotFoundError:
+        raise InputError("the file does not exist", where=str(path), fix="check the path") from None
     except OSError as error:
         raise InputError("the file cannot be read", where=str(path), found=error.strerror) from None
 
