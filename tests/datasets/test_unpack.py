@@ -192,7 +192,7 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
         make = make_zip if suffix == "zip" else make_tar
         archive = make(tmp_path / f"a.{suffix}", below("EN_FR", OPENEA | {"attr_triples_1": os.urandom(9000).hex()}))
         archive.write_bytes(archive.read_bytes()[:4000])
-        with pytest.raises(InputError, match="damaged"):
+        with pytest.raises(InputError, match=r"damaged|ends too early"):
             unpack(archive, tmp_path / "out", top="t")
     flipped = make_zip(tmp_path / "flipped.zip", below("EN_FR", OPENEA))
     data = bytearray(flipped.read_bytes())

@@ -24,10 +24,9 @@ import zipfile
 import zlib
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import IO, BinaryIO, cast
+from typing import IO, cast
 
-import zstandard
-
+from largegnn.data.compression import first_bytes
 from largegnn.datasets.limits import LIMITS, Limits, over_limit
 from largegnn.datasets.tar_stream import TarStream
 from largegnn.errors import InputError
@@ -42,7 +41,6 @@ _DAMAGE = (
     EOFError,
     lzma.LZMAError,
     zlib.error,
-    zstandard.ZstdError,
     # What both libraries let through from headers with impossible numbers and names.
     ValueError,
     LookupError,
@@ -56,8 +54,8 @@ def list_files(archive: Path, limits: Limits = LIMITS) -> dict[PurePosixPath, in
     """Names and sizes of the plain files in an archive, which is read to its end; hidden ones are left out."""
     sizes: dict[PurePosixPath, int] = {}
     try:
-        with _readable(archive), archive.open("rb") as file:
-            for name, size in (_zip_sizes if _is_zip(file) else _tar_sizes)(file, archive, limits):
+        with _readable(archive):
+            for name, size in (_zip_sizes if _is_zip(archive) else _tar_sizes)(archive, limits):
                 if len(name) > limits.name:
                     raise over_limit(f"{limits.name:,} characters in a name", f"{len(name):,} characters", archive)
                 path = _safe_path(name, archive)
@@ -73,8 +71,8 @@ def list_files(archive: Path, limits: Limits = LIMITS) -> dict[PurePosixPath, in
 
 def extract_files(archive: Path, wanted: _Wanted, beside: Path, limits: Limits = LIMITS) -> None:
     """Write each of the files `wanted` to its path, by way of the empty folder `beside`; `list_files` comes first."""
-    with _readable(archive), archive.open("rb") as file:
-        for written, path in (_zip_files if _is_zip(file) else _tar_files)(file, archive, wanted, beside, limits):
+    with _readable(archive):
+        for written, path in (_zip_files if _is_zip(archive) else _tar_files)(archive, wanted, beside, limits):
             path.parent.mkdir(parents=True, exist_ok=True)
             written.rename(path)
 
@@ -113,17 +111,15 @@ def _safe_path(name: str, archive: Path) -> PurePosixPath:
     return PurePosixPath(*path.parts)
 
 
-def _is_zip(file: BinaryIO) -> bool:
-    magic = file.read(2)
-    file.seek(0)
-    return magic == b"PK"
+def _is_zip(archive: Path) -> bool:
+    return first_bytes(archive, 2) == b"PK"
 
 
 class _ZipReader(io.BufferedReader):
     """A file that refuses to be read in one large piece, as `zipfile` reads the list of files."""
 
-    def __init__(self, file: BinaryIO, archive: Path, limits: Limits) -> None:
-        super().__init__(io.FileIO(file.fileno(), closefd=False))
+    def __init__(self, archive: Path, limits: Limits) -> None:
+        super().__init__(io.FileIO(archive))
         self._archive, self._limits = archive, limits
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -134,8 +130,8 @@ class _ZipReader(io.BufferedReader):
         return data
 
 
-def _zip_sizes(file: BinaryIO, archive: Path, limits: Limits) -> Iterator[tuple[str, int]]:
-    with zipfile.ZipFile(_ZipReader(file, archive, limits)) as zipped:
+def _zip_sizes(archive: Path, limits: Limits) -> Iterator[tuple[str, int]]:
+    with _ZipReader(archive, limits) as file, zipfile.ZipFile(file) as zipped:
         entries = zipped.infolist()
         limits.check_files(len(entries), archive)
         limits.check_expansion(sum(entry.file_size for entry in entries), archive.stat().st_size, archive)
@@ -150,35 +146,31 @@ def _zip_sizes(file: BinaryIO, archive: Path, limits: Limits) -> Iterator[tuple[
             yield entry.filename, entry.file_size
 
 
-def _zip_files(
-    file: BinaryIO, archive: Path, wanted: _Wanted, beside: Path, limits: Limits
-) -> Iterator[tuple[Path, Path]]:
-    with zipfile.ZipFile(_ZipReader(file, archive, limits)) as zipped:
+def _zip_files(archive: Path, wanted: _Wanted, beside: Path, limits: Limits) -> Iterator[tuple[Path, Path]]:
+    with _ZipReader(archive, limits) as file, zipfile.ZipFile(file) as zipped:
         for entry in zipped.infolist():
             path = None if entry.is_dir() else wanted.get(_safe_path(entry.filename, archive))
             if path is not None:
                 yield Path(zipped.extract(entry, beside)), path
 
 
-def _tar_sizes(file: BinaryIO, archive: Path, limits: Limits) -> Iterator[tuple[str, int]]:
-    for _, member in _tar_members(file, archive, limits):
+def _tar_sizes(archive: Path, limits: Limits) -> Iterator[tuple[str, int]]:
+    for _, member in _tar_members(archive, limits):
         if not member.isdir():
             yield member.name, member.size
 
 
-def _tar_files(
-    file: BinaryIO, archive: Path, wanted: _Wanted, beside: Path, limits: Limits
-) -> Iterator[tuple[Path, Path]]:
-    for tar, member in _tar_members(file, archive, limits):
+def _tar_files(archive: Path, wanted: _Wanted, beside: Path, limits: Limits) -> Iterator[tuple[Path, Path]]:
+    for tar, member in _tar_members(archive, limits):
         path = None if member.isdir() else wanted.get(_safe_path(member.name, archive))
         if path is not None:
             tar.extract(member, beside, set_attrs=False, filter="data")
             yield beside / member.name, path
 
 
-def _tar_members(file: BinaryIO, archive: Path, limits: Limits) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+def _tar_members(archive: Path, limits: Limits) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
     """The files and folders of a tar in order; ends in an error unless the whole archive is sound."""
-    stream = TarStream(file, archive, limits)
+    stream = TarStream(archive, limits)
     with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r:") as tar:
         count = 0
         while (member := tar.next()) is not None:

@@ -1,8 +1,8 @@
 """How much an archive may ask for before it is refused: an archive comes from the network and may be hostile.
 
 In: what an archive claims or unpacks to. Out: nothing, or an `InputError` that names the limit. The limits are far
-above what data sets need: text of triples shrinks to a twentieth at best, and the largest collections have some hundred
-files.
+above what data sets need: triples shrink to a twentieth, if very regular to a two-hundredth, and the largest
+collections have some hundred files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Limits:
     `directory` the list of files in a zip, `memory` the window or dictionary of a decompressor.
     """
 
-    expansion: int = 200
+    expansion: int = 500
     free_of_expansion: int = 64 << 20
     files: int = 10_000
     name: int = 1_000
@@ -36,7 +36,7 @@ class Limits:
         """Refuse an archive that unpacks to far more bytes than text does."""
         if plain > max(self.free_of_expansion, self.expansion * compressed):
             raise over_limit(
-                f"{self.expansion} bytes for each compressed byte after the first {self.free_of_expansion >> 20} MB",
+                f"{self.expansion} bytes for each compressed byte after the first {self.free_of_expansion >> 20} MiB",
                 f"{plain:,} bytes or more from {compressed:,} compressed bytes",
                 archive,
             )
