@@ -24,13 +24,13 @@ Page = Callable[["ReportInputs", Path], int]
 
 def alignment_tsv(inputs: ReportInputs, path: Path) -> int:
     """The accepted pairs, with score, evidence and, where it is calibrated, confidence."""
-    info = _info(inputs, path)
+    info = _info(inputs)
     return write_tsv(alignment_table(inputs.alignment, inputs.names, calibrated=info.calibrated), path, info)
 
 
 def alignment_parquet(inputs: ReportInputs, path: Path) -> int:
     """All candidate pairs."""
-    info = _info(inputs, path)
+    info = _info(inputs)
     table = alignment_table(inputs.alignment, inputs.names, accepted_only=False, calibrated=info.calibrated)
     return write_parquet(table, path, info)
 
@@ -50,5 +50,6 @@ def report_json(inputs: ReportInputs, path: Path) -> int:
     return 1
 
 
-def _info(inputs: ReportInputs, path: Path) -> ExportInfo:
-    return export_info(inputs.summary, path.parent.resolve().name)
+def _info(inputs: ReportInputs) -> ExportInfo:
+    # Not named after the run folder: that may be a temporary one, or be renamed.
+    return export_info(inputs.summary, "alignment")
