@@ -62,7 +62,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
             yield from unpack(path, file, packing)
 
 
-def read_head(path: Path, size: int = 1 << 16) -> bytes:
+def read_head(path: Path, size: int) -> bytes:
     """The first unpacked bytes of a file, at most `size`."""
     head = b""
     for chunk in read_chunks(path):

@@ -18,6 +18,7 @@ from largegnn.seams.tables import READERS
 __all__ = ["plain_name", "recognise"]
 
 _log = logging.getLogger(__name__)
+_HEAD = 1 << 16
 
 # A label takes what it can and gives nothing back, so that no line, however odd, is tried in more ways than one.
 _LABEL = r'_:(?:[^\s<>".]++|\.++(?=[^\s<>".]))++'
@@ -35,9 +36,9 @@ def plain_name(path: Path) -> Path:
 
 def recognise(path: Path, num_columns: int) -> str:
     """The format of a file whose tables have `num_columns` columns; a name in `READERS`."""
-    head = read_head(path)
+    head = read_head(path, _HEAD)
     named = _named_format(plain_name(path).suffix.lower())
-    if not head.strip():
+    if not head.strip() and len(head) < _HEAD:
         raise InputError("the file is empty", where=str(path), expected="triples or links, one a line")
     if head.startswith(b"PAR1") and not _is_text(head):
         return "parquet"
@@ -71,7 +72,7 @@ def _named_format(suffix: str) -> str | None:
 def _content_format(head: bytes, num_columns: int) -> str | None:
     text = head.decode("utf-8-sig", "replace")
     every = re.split(r"\r\n|\r|\n", text)
-    complete = every[:-1] if len(head) >= 1 << 16 else every
+    complete = every[:-1] if len(head) >= _HEAD else every
     lines = [line for line in complete if line.strip() and not line.lstrip().startswith("#")][:50]
     if not lines:
         lines = [line for line in complete if line.strip()][:50]
@@ -96,5 +97,5 @@ def _is_text(head: bytes) -> bool:
 def _shown(head: bytes) -> str:
     if b"\0" in head:
         return "a binary file"
-    first = head.strip().splitlines()[0][:80]
-    return repr(first.decode("utf-8", "replace"))
+    first = head.strip().partition(b"\n")[0][:80]
+    return repr(first.decode("utf-8", "replace")) if first else "blank lines"

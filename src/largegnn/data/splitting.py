@@ -30,6 +30,7 @@ Separator = Literal["\t", ","]
 _SEPARATOR_NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", " ": "spaces"}
 _LONGEST_HEADER = 1 << 16
 _ROWS = 100_000
+_SHOWN = 1_000
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
@@ -159,7 +160,7 @@ def _split_quoted(path: Path, block: LineBlock, columns: Columns) -> SplitBlock:
             if not row:
                 num_blank += 1
             elif len(row) != columns.count:
-                raise _wrong_columns(path, block.first_line + before, ",", columns, len(row), ",".join(row))
+                raise _wrong_columns(path, block.first_line + before, ",", columns, len(row), ",".join(row)[:_SHOWN])
             elif row == header:
                 num_headers += 1
             else:
@@ -184,7 +185,7 @@ def _first_bad_line(path: Path, block: LineBlock, separator: Separator, columns:
     for number, line in enumerate(_LINE_END.split(block.text) if separator == "," else block.text.split(b"\n")):
         found = line.count(separator.encode()) + 1
         if line and found != columns.count:
-            text = line[:1000].decode("utf-8", "replace")
+            text = line[:_SHOWN].decode("utf-8", "replace")
             return _wrong_columns(path, block.first_line + number, separator, columns, found, text)
     return InputError("the lines cannot be split into columns", where=str(path))
 

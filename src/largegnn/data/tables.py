@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from largegnn.data.batch import LinkBatch, ReadCounts, Reader, TripleBatch, check_names, no_names
@@ -27,6 +28,7 @@ __all__ = ["CSV", "TSV", "keep_links", "split_literals", "without_brackets"]
 _log = logging.getLogger(__name__)
 _LITERAL = r'(?s)^".*"(@[A-Za-z0-9-]+|\^\^.+)?$'
 _PREDICATE = "predicate"
+_WINDOW = 1 << 20
 
 
 def read_table_triples(path: Path, separator: Separator) -> Iterator[TripleBatch]:
@@ -136,19 +138,21 @@ def _warn_of_header(path: Path, frame: pl.DataFrame) -> None:
 
 
 def _record_end(block: bytes) -> int:
-    """Where the last whole CSV record ends: at a line break outside quotes. Linear: each byte is looked at once."""
-    breaks = (b"\n", b"\r")
+    """Where the last whole CSV record ends: at the last line break that an even number of quotes stands before."""
     # A CR at the very end may belong to a LF that comes next.
-    found = [block.rfind(b"\n"), block.rfind(b"\r", 0, len(block) - 1)]
-    end = max(found) + 1
+    end = max(block.rfind(b"\n"), block.rfind(b"\r", 0, len(block) - 1)) + 1
     quotes = block.count(b'"', 0, end)
-    while end and quotes % 2:
-        kind = found.index(end - 1)
-        found[kind] = block.rfind(breaks[kind], 0, end - 1)
-        shorter = max(found) + 1
-        quotes -= block.count(b'"', shorter, end)
-        end = shorter
-    return end
+    if quotes % 2 == 0:
+        return end
+    for start in reversed(range(0, end, _WINDOW)):
+        window = np.frombuffer(block, np.uint8, min(_WINDOW, end - start), start)
+        is_quote = window == ord('"')
+        quotes -= int(is_quote.sum())
+        is_outside = (quotes + np.cumsum(is_quote, dtype=np.int32)) % 2 == 0
+        breaks = np.flatnonzero(is_outside & ((window == ord("\n")) | (window == ord("\r"))))
+        if len(breaks):
+            return start + int(breaks[-1]) + 1
+    return 0
 
 
 def _reader(separator: Separator, *suffixes: str) -> Reader:
