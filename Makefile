@@ -1,21 +1,34 @@
-# Each target sets up what it needs by itself: a virtual environment in .venv with the exact versions of constraints.txt.
+# Each target sets up what it needs by itself, in any order: a virtual environment in .venv with the exact versions of
+# constraints.txt. `demo` needs what running needs; `test` and `check` add the developers' tools, `docs` those of the site.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+RUN_READY := $(VENV)/.run-ready
+READY := $(VENV)/.dev-ready
+DOCS_READY := $(VENV)/.docs-ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: setup demo check test fuzz bench docs clean
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
-	  || { echo "LargeGNN needs Python 3.11 to 3.13; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+$(RUN_READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+	  || { echo "LargeGNN needs Python 3.11 to 3.13; name one with: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@echo "installing into $(VENV); the first time this downloads some 500 MB"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	touch $(READY)
+	$(PIP) -e .
+	touch $@
 
-demo: $(READY)
+$(READY): $(RUN_READY)
+	$(PIP) -e '.[dev]'
+	touch $@
+
+$(DOCS_READY): $(RUN_READY)
+	$(PIP) -e '.[docs]'
+	touch $@
+
+demo: $(RUN_READY)
 	rm -rf demo
 	$(BIN)/largegnn generate demo/pair --preset small --format nt --compress gz
 	$(BIN)/largegnn align demo/pair --out demo/run
@@ -39,10 +52,17 @@ bench: $(READY)
 	$(BIN)/python benchmarks/loading.py
 	$(BIN)/python benchmarks/division.py growth
 
-docs: $(READY)
-	$(BIN)/largegnn config > docs/settings.toml
+# The generated pages, then the site, strictly: a link that leads nowhere is an error. Nothing is fetched.
+docs: $(DOCS_READY)
+	$(BIN)/python docs/scripts/commands_page.py
+	$(BIN)/python docs/scripts/settings_page.py
+	$(BIN)/python docs/scripts/tree.py
+	$(BIN)/python docs/scripts/idea_picture.py
 	$(BIN)/python benchmarks/figures.py
 	$(BIN)/python benchmarks/results_page.py
+	$(BIN)/python docs/scripts/front_page.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
 
 clean:
-	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) demo site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
-"""The tables of `docs/results.md` from the records in `docs/results`: `results_page.py [--check]`.
+"""The tables of `docs/measurements/results.md` from the records in `docs/results`: `results_page.py [--check]`.
 
 What stands between `<!-- table:NAME -->` and `<!-- /table -->` is made anew; the text around it is written by hand.
 With `--check` nothing is written, and the exit status says whether page and records agree.
@@ -30,12 +30,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    page = ROOT / "docs" / "results.md"
+    page = ROOT / "docs" / "measurements" / "results.md"
     text = render(page, ROOT / "docs" / "results", ROOT / "configs" / "paper")
     if not arguments.check:
         page.write_text(text, encoding="utf-8")
     elif text != page.read_text(encoding="utf-8"):
-        sys.exit("docs/results.md and docs/results differ: run `make docs`")
+        sys.exit("docs/measurements/results.md and docs/results differ: run `make docs`")
 
 
 if __name__ == "__main__":

@@ -1,94 +1,107 @@
-"""What the documents say is what the program does."""
+"""What the documents say is what the program does: pages are up to date, links lead somewhere, words agree."""
 
 from __future__ import annotations
 
-import datetime
-import json
+import importlib.util
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
-import numpy as np
-import polars as pl
-
-from largegnn.artifacts import AlignmentTask
-from largegnn.cli.config import settings_file
-from largegnn.data.readers import read_links, read_triples
-from largegnn.division.merge import merge
-from largegnn.export import EXPORTERS, ExportInfo, export
-from largegnn.matching import SEARCHERS, search
-from largegnn.seams.tables import ENCODERS, LOSSES, PARTITIONERS, READERS
-from largegnn.settings import PRESETS, Settings, resolve
-from tests.embedding.small_runs import random_subgraphs, small_options, small_trainer
+import pytest
 
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+# The left column of the project's vocabulary: words a reader of the field would stumble over.
+OLD_WORDS = (
+    "put out",
+    "puts out",
+    "left out",
+    "left_out",
+    "decoding",
+    r"confidence from \.?\d",
+    "take over",
+    "go on after a kill",
+    "goes on after a kill",
+    "fresh division",
+    "packing",
+    "hidden_task",
+    "in-block",
+    "expectations",
+    "reproduce --seeds",
+)
 
 
-def test_the_settings_page_is_the_one_generated() -> None:
-    expected = settings_file(resolve(Settings, PRESETS))
-    assert (ROOT / "docs" / "settings.toml").read_text(encoding="utf-8") == expected + "\n", "run `make docs`"
+def script(name: str) -> ModuleType:
+    """One of docs/scripts, as a module."""
+    spec = importlib.util.spec_from_file_location(f"docs_scripts_{name}", DOCS / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
-def code_of_extending_page(index: int) -> str:
-    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    return str(re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)[index])
+@pytest.mark.parametrize("name", ["commands_page", "settings_page", "tree"])
+def test_a_generated_page_is_up_to_date(name: str) -> None:
+    generator = script(name)
+    assert generator.PAGE.read_text(encoding="utf-8") == generator.render(), "run `make docs`"
 
 
-def test_the_partitioner_of_the_extending_page_works(toy_task: AlignmentTask) -> None:
-    try:
-        exec(compile(code_of_extending_page(1), "extending.md", "exec"), {})
-        partition = PARTITIONERS["in_turn"](toy_task, merge(toy_task), "train", 3, 0)
-        assert (partition.num_parts, partition.num_uncovered) == (3, 0)
-    finally:
-        PARTITIONERS.remove("in_turn")
+def test_front_page_and_picture_are_up_to_date() -> None:
+    front, picture = script("front_page"), script("idea_picture")
+    assert front.README.read_text(encoding="utf-8") == front.render_readme(), "run `make docs`"
+    assert front.INDEX.read_text(encoding="utf-8") == front.render_index(), "run `make docs`"
+    assert picture.PICTURE.read_text(encoding="utf-8") == picture.render(), "run `make docs`"
 
 
-def test_the_reader_of_the_extending_page_works(tmp_path: Path) -> None:
-    code = code_of_extending_page(0)
-    path = tmp_path / "pair.arrows"
-    path.write_text("a -r-> b\nb -s-> c\n")
-    try:
-        exec(compile(code, "extending.md", "exec"), {})
-        (batch,) = read_triples(path)
-        assert batch.tails.to_list() == ["b", "c"]
-        path.write_text("a = A\nb = B\n")
-        assert read_links(path).targets.to_list() == ["A", "B"]
-    finally:
-        READERS.remove("arrows")
+def test_the_readme_shows_the_commands_of_the_demo_and_five_pairs() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    demo = re.findall(r"^\t\$\(BIN\)/(largegnn .*)$", makefile.split("\ndemo:")[1].split("\n\n")[0], flags=re.MULTILINE)
+    assert script("quickstart").commands() == demo
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    output = readme.split("<!-- output:quickstart -->")[1].split("<!-- /output -->")[0]
+    assert len(re.findall(r"^  \S+ = \S+   confidence 0\.\d{3}\n    \d+ matched neighbours", output, flags=re.M)) == 5
 
 
-def test_the_encoder_and_the_loss_of_the_extending_page_train() -> None:
-    try:
-        for index in (2, 3):
-            exec(compile(code_of_extending_page(index), "extending.md", "exec"), {})
-        values = {"train": {"encoder": "neighbor_mean", "losses": {"short_rows": 0.1}}}
-        chosen = resolve(Settings, PRESETS, values=values).train
-        options = small_options(encoder=chosen.encoder, losses=chosen.losses)
-        assert options.losses["short_rows"] == 0.1
-        trainer = small_trainer(random_subgraphs(2), options)
-        before = trainer.model.entities.values.clone()
-        trainer.run()
-        assert not trainer.model.entities.values.equal(before)
-    finally:
-        ENCODERS.remove("neighbor_mean")
-        LOSSES.remove("short_rows")
+def test_the_readme_has_its_parts_in_order() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    titles = re.findall(r"^## (.*)$", readme, flags=re.MULTILINE)
+    assert titles == [
+        "Install and first run",
+        "What it can do",
+        "How good and how fast",
+        "Where to go next",
+        "Citation",
+    ]
+    assert readme.index("idea.svg") < readme.index("## Install")
 
 
-def test_the_searcher_of_the_extending_page_works() -> None:
-    vectors = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
-    try:
-        exec(compile(code_of_extending_page(4), "extending.md", "exec"), {})
-        found, exact = (search(vectors[:10], vectors[10:], 3, method) for method in ("all", "torch"))
-        assert found.positions.tolist() == exact.positions.tolist()
-    finally:
-        SEARCHERS.pop("all", None)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_to_files_that_are_there(path: Path) -> None:
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        if not link.startswith("http"):
+            assert (path.parent / link).exists(), link
 
 
-def test_the_export_form_of_the_extending_page_works(tmp_path: Path) -> None:
-    table = pl.DataFrame({"source": ["a"], "target": ["b"], "accepted": [True]})
-    info = ExportInfo("1", "run", "s", "t", "train", "csls", None, datetime.date(2026, 1, 1))
-    try:
-        exec(compile(code_of_extending_page(5), "extending.md", "exec"), {})
-        assert export("jsonl", table, tmp_path / "pairs.jsonl", info) == 1
-        assert json.loads((tmp_path / "pairs.jsonl").read_text())["target"] == "b"
-    finally:
-        EXPORTERS.pop("jsonl", None)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_named_in_the_text_are_there(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for name in re.findall(r"`((?:src|tests|docs|benchmarks|configs|examples)/[\w./-]+)`", text):
+        assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_pages_use_the_words_of_the_field(path: Path) -> None:
+    text = " ".join(path.read_text(encoding="utf-8").lower().split())
+    found = [word for word in OLD_WORDS if re.search(rf"\b{word}\b", text)]
+    assert not found
+
+
+def test_every_page_is_in_the_site() -> None:
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    named = set(re.findall(r": ([\w/]+\.md)$", site, flags=re.MULTILINE))
+    assert named == {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}

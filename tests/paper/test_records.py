@@ -179,14 +179,14 @@ def script(name: str) -> ModuleType:
 
 
 def test_the_results_page_is_the_one_made_from_the_records() -> None:
-    page = ROOT / "docs" / "results.md"
+    page = ROOT / "docs" / "measurements" / "results.md"
     expected = script("results_page").render(page, ROOT / "docs" / "results", ROOT / "configs" / "paper")
     assert page.read_text(encoding="utf-8") == expected, "run `make docs`"
 
 
 def test_every_picture_of_the_results_page_is_there() -> None:
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    pictures = re.findall(r"\]\((figures/.*?)\)", page)
+    page = (ROOT / "docs" / "measurements" / "results.md").read_text(encoding="utf-8")
+    pictures = re.findall(r"\]\(\.\./(figures/.*?)\)", page)
     assert pictures
     assert all((ROOT / "docs" / picture).is_file() for picture in pictures), "run `make docs`"
 

@@ -1,7 +1,7 @@
 """What depends on the number of subgraphs (the paper's figures): stored records, and a table of them.
 
 In: `docs/results/subgraphs.json`, a list of records, one for a division of a data set, with what training on it gave
-where it was measured. Out: checked values; means over random seeds; the Markdown of `docs/results.md`.
+where it was measured. Out: checked values; means over random seeds; the Markdown of `docs/measurements/results.md`.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def subgraph_section(records: Sequence[SubgraphRecord]) -> str:
         if not rows:
             blocks.append(f"{title[0].upper()}{title[1:]}, against the number of subgraphs: not run.")
             continue
-        blocks.append(f"![{title} against the number of subgraphs](figures/{name}.svg)")
+        blocks.append(f"![{title} against the number of subgraphs](../figures/{name}.svg)")
         found = {(row["dataset"], row["method"], row["parts"]): row["value"] for row in rows}
         parts = sorted({row["parts"] for row in rows})
         lines = [

@@ -2,7 +2,7 @@
 
 In: the systems with the paper's figures, the records of finished runs. Out: for each table of the paper one row for a
 system on a data set, with paper, ours (mean, deviation, number of runs) and difference; the same as Markdown, and the
-sections of `docs/results.md` between `<!-- table:NAME -->` and `<!-- /table -->`.
+sections of `docs/measurements/results.md` between `<!-- table:NAME -->` and `<!-- /table -->`.
 A difference is stated only where data and protocol are the paper's; elsewhere a note says why not.
 """
 
@@ -128,7 +128,7 @@ _NOTES: dict[Table, tuple[str, ...]] = {
     ),
     "1m": (
         _IN_BLOCKS,
-        "Models of single blocks put out no pairs, so LargeEA and LIME have no real setting here.",
+        "Models of single blocks give no pairs, so LargeEA and LIME have no real setting here.",
         "Real setting: mutual 5-NN by cosine, as the paper; top-1: mutual, by CSLS. In the authors' code precision is "
         "computed with one direction not transposed, so that most false pairs vanish: no difference for P and F1.",
         "Fewer dimensions and epochs than the paper (see the files in `configs/paper`).",

@@ -1,0 +1,94 @@
+"""`docs/reference/settings.md` from the settings themselves: `settings_page.py`.
+
+In: every setting with its default, what is allowed and what it does. Out: a page with one table for each section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from largegnn.cli.app import app
+from largegnn.cli.flags import FLAGS
+from largegnn.settings import PRESETS, WORLD_PRESETS, Section, Settings, WorldSettings, describe, toml_value
+from largegnn.settings.describe import SettingInfo
+
+PAGE = Path(__file__).parents[1] / "reference" / "settings.md"
+HEAD = """# Settings
+
+Made from the program by `make docs`. `largegnn config > settings.toml` writes the same as a file to edit.
+
+Settings come from five places, later ones win: the defaults, `--preset NAME`, `--config FILE`,
+`--set section.key=value`, a flag of its own such as `--rounds`. A run folder keeps all of them in `config.toml`. In
+Python, `Settings(...)` or a mapping such as `{"train.epochs": 10}`. An unknown key or a value that is not allowed is
+refused with what is allowed.
+"""
+
+
+def render() -> str:
+    """The page as it has to be."""
+    blocks = [HEAD, "## Presets\n\n" + _presets(PRESETS)]
+    sections: dict[str, list[SettingInfo]] = {}
+    for setting in describe(Settings):
+        section, _, _ = setting.key.rpartition(".")
+        sections.setdefault(section, []).append(setting)
+    for section, settings in sections.items():
+        model = Settings.model_fields[section].annotation if section else None
+        title = f"## {section}\n\n{_about(model)}" if section else "## Of the whole run"
+        blocks.append(f"{title}\n\n{_table(settings)}")
+    blocks.append(
+        "## Of `largegnn generate`\n\nA file of its own, or `--set key=value`.\n\n"
+        + _presets(WORLD_PRESETS)
+        + "\n\n"
+        + _table(describe(WorldSettings))
+    )
+    return "\n\n".join(block.strip() for block in blocks) + "\n"
+
+
+def _flag_of_key() -> dict[str, str]:
+    """The flag of each setting that a command has one for."""
+    group: Any = typer.main.get_command(app)
+    there = {name for command in group.commands.values() for option in command.params for name in option.opts}
+    flags = {key: flag.split("/")[0] for flag, key in FLAGS.items()}
+    return {key: flag for key, flag in flags.items() if flag in there}
+
+
+def _table(settings: Iterable[SettingInfo]) -> str:
+    rows = ["| setting | default | allowed | what it does |", "|---|---|---|---|"]
+    flags = _flag_of_key()
+    for setting in settings:
+        flag = f" (`{flags[setting.key]}`)" if setting.key in flags else ""
+        default = toml_value(setting.default).replace("|", r"\|")
+        rows.append(f"| `{setting.key}`{flag} | `{default}` | {_cell(setting.allowed)} | {_cell(setting.help)} |")
+    return "\n".join(rows)
+
+
+def _presets(presets: dict[str, dict[str, Any]]) -> str:
+    rows = ["| preset | sets |", "|---|---|"]
+    for name, values in presets.items():
+        rows.append(f"| `{name}` | {', '.join(f'`{key} = {toml_value(value)}`' for key, value in _flat(values))} |")
+    return "\n".join(rows)
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _about(model: Any) -> str:
+    assert issubclass(model, Section)
+    return " ".join((model.__doc__ or "").split())
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(), encoding="utf-8")
