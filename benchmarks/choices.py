@@ -1,10 +1,11 @@
 """Which settings help, by valid links alone: `choices.py FOLDER ... [--variants 'default;dim 128'] [--json FILE]`.
 
-Test links are taken away before anything runs; seeds = train, the valid links are ranked among themselves (both
-directions, ties against us, structure only), by cosine, CSLS (k = 10) and transport. Every variant is the default
-preset with one thing changed, and runs on several folds, each with a random seed of its own (a set with one fold runs
-with several seeds). A variant is worth keeping if it helps on every set. Finished runs are lines of the JSON file and
-are not repeated, so several processes may share a folder of files, one each.
+Test links are removed before anything runs. Seeds = train; the valid links are ranked among themselves (both
+directions, ties against us, structure only) by cosine, CSLS (k = 10) and transport. Every variant is the default preset
+with one thing changed, and runs with several random seeds. A variant is worth keeping if it helps on every set.
+Fold 1 alone: most valid links of the other folds are test links of fold 1, on which results are reported.
+Finished runs are lines of the JSON file and are not repeated, so several processes may share a folder of files, one
+each.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import contextlib
 import dataclasses
 import json
 import statistics
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,17 +25,18 @@ import numpy as np
 import torch
 
 from largegnn import api
-from largegnn.artifacts import AlignmentTask
+from largegnn.artifacts import AlignmentTask, EntityEmbeddings
 from largegnn.embedding import dual_amn, integrate
 from largegnn.errors import InputError
-from largegnn.evaluation.metrics import Ranks, rank_links_by, rank_matrix, summarise
+from largegnn.evaluation.measures import summarise
+from largegnn.evaluation.metrics import Ranks, rank_links_by, rank_matrix
+from largegnn.machine.devices import choose_device
 from largegnn.matching.dense import dense_plan
 from largegnn.planning.sizes import plan_division
-from largegnn.runs.pipeline import run_in_memory
+from largegnn.runs.on_task import run_task
 from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.training import choose_device
 
-MEASURES = ("cosine", "csls", "transport")
+SCORINGS = ("cosine", "csls", "transport")
 ROUNDS: dict[str, Any] = {"train": {"dim": 128}, "rounds": {"number": 5}, "match": {"scoring": "transport"}}
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
@@ -98,13 +101,13 @@ def patched(variant: dict[str, Any]) -> Iterator[None]:
         yield
 
 
-def blind(task: AlignmentTask) -> AlignmentTask:
-    """The task without its test links: the valid links are in their place, and none are held out in training."""
+def without_test_links(task: AlignmentTask) -> AlignmentTask:
+    """The task with its valid links in place of the test links; none are held out in training."""
     return dataclasses.replace(task, test_links=task.valid_links, valid_links=task.valid_links[:0])
 
 
 def measure(task: AlignmentTask, variant: dict[str, Any], seed: int, device: str) -> dict[str, Any]:
-    """One run, and H@1 of the held-out links."""
+    """One run: H@1 of the held-out links, and its seconds."""
     values: dict[str, Any] = {name: section for name, section in variant.items() if isinstance(section, dict)}
     if "room" in variant or "parts" in variant:
         size = task.num_entities
@@ -116,9 +119,14 @@ def measure(task: AlignmentTask, variant: dict[str, Any], seed: int, device: str
         }
     settings = resolve(Settings, PRESETS, values={"seed": seed, "device": device} | values)
     last = "rounds" if settings.rounds.number else "integrate"
-    with patched(variant):
-        run = run_in_memory(task, settings, last=last)
-    embeddings = run.final_embeddings()
+    with patched(variant), tempfile.TemporaryDirectory() as folder:
+        run = run_task(folder, task, settings=settings, last=last)
+        seconds = sum(run.cost(name).seconds for name in run.finished())
+        return hits_of(task, run.final_embeddings(), device) | {"seconds": round(seconds, 1)}
+
+
+def hits_of(task: AlignmentTask, embeddings: EntityEmbeddings, device: str) -> dict[str, Any]:
+    """H@1 of the held-out links by each scoring, mean of both directions."""
     links, where = task.test_links, choose_device(device)
     vectors = embeddings.vectors[links[:, 0]], embeddings.vectors[links[:, 1]]
     covered = embeddings.covered[links[:, 0]], embeddings.covered[links[:, 1]]
@@ -128,26 +136,20 @@ def measure(task: AlignmentTask, variant: dict[str, Any], seed: int, device: str
     plan_of_all = dense_plan(*vectors, (nothing, nothing), nothing.astype(np.float32), 0.02, 30, where)
     own = np.arange(len(links))
     ranks["transport"] = rank_matrix(plan_of_all, own, own, 1e-4)
-    result = {name: summarise(ranks[name])["mean"]["hits@1"] for name in MEASURES}
-    return result | {"seconds": round(sum(run.outcome(name).seconds for name in run.finished()), 1)}
-
-
-def folds_of(folder: Path, most: int) -> list[tuple[int, int]]:
-    """Fold and random seed of each run: other folds where there are some, else other random seeds."""
-    found = sorted(int(path.name) for path in (folder / "721_5fold").glob("*") if path.name.isdigit()) or [1]
-    return [(found[number % len(found)], number) for number in range(most)]
+    return {name: summarise(ranks[name]).mean["hits@1"] for name in SCORINGS}
 
 
 def report(rows: list[dict[str, Any]]) -> None:
-    """Mean of each variant and its difference from the default on the same folds."""
+    """Mean of each variant and its difference from the default with the same random seeds."""
     for folder in dict.fromkeys(row["set"] for row in rows):
         base = {row["seed"]: row for row in rows if (row["set"], row["variant"]) == (folder, "default")}
         for variant in dict.fromkeys(row["variant"] for row in rows if row["set"] == folder):
             own = [row for row in rows if (row["set"], row["variant"]) == (folder, variant)]
             shown = []
-            for name in MEASURES:
+            for name in SCORINGS:
                 gains = [row[name] - base[row["seed"]][name] for row in own if row["seed"] in base]
-                gain = f" ({statistics.mean(gains):+.4f} ± {statistics.pstdev(gains):.4f})" if gains else ""
+                spread = statistics.stdev(gains) if len(gains) > 1 else 0.0
+                gain = f" ({statistics.mean(gains):+.4f} ± {spread:.4f})" if gains else ""
                 shown.append(f"{name} {statistics.mean(row[name] for row in own):.4f}{gain}")
             print(f"{folder:<14} {variant:<32} {'  '.join(shown)}  {len(own)} runs", flush=True)
 
@@ -157,7 +159,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--variants", default=";".join(VARIANTS))
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=3, help="random seeds of each variant")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -166,16 +168,14 @@ def main() -> None:
         rows = [json.loads(line) for line in arguments.json.read_text().splitlines()]
     done = {(row["set"], row["variant"], row["seed"]) for row in rows}
     for folder in arguments.folders:
-        for fold, seed in folds_of(folder, arguments.runs):
-            task = blind(
-                api.load(folder, settings=resolve(Settings, PRESETS, values={"data": {"fold": fold}}).data).task
-            )
+        task = without_test_links(api.load(folder).task)
+        for seed in range(arguments.repeats):
             for name in arguments.variants.split(";"):
                 if name not in VARIANTS:
                     raise InputError(f"no variant is called {name!r}", expected=", ".join(VARIANTS))
                 if (folder.name, name, seed) in done:
                     continue
-                row = {"set": folder.name, "variant": name, "fold": fold, "seed": seed}
+                row = {"set": folder.name, "variant": name, "seed": seed}
                 rows.append(row | measure(task, VARIANTS[name], seed, arguments.device))
                 print(json.dumps(rows[-1]), flush=True)
                 if arguments.json:

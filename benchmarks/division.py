@@ -1,6 +1,6 @@
 """How well and how fast graphs are divided: three questions, one table each.
 
-    division.py methods FOLDER [--parts 5 --cap 7500 --seeds 5]   every method, mean and spread over random seeds
+    division.py methods FOLDER [--parts 5 --cap 7500 --repeats 5]  every method, mean and spread over random seeds
     division.py large FOLDER [--parts 40 --cap 100000]            one large graph, step by step
     division.py growth [--largest 2400000]                        seconds and memory against the size
 
@@ -42,19 +42,20 @@ def divide(task: AlignmentTask, method: str, parts: int, cap: int | None, seed: 
     }
 
 
-def compare_methods(folder: str, parts: int, cap: int, seeds: int) -> list[Figures]:
+def compare_methods(folder: str, parts: int, cap: int, repeats: int) -> list[Figures]:
     """Every method with landmarks and without, over several random seeds."""
     warm_up()
     task = api.load(folder).task
     rows = []
     for method, landmarks in (("metis", False), ("csg", True), ("cps", False), ("cps", True), ("sbp", False)):
         # CPS and SBP have no cap of their own; with landmarks CPS gets the same one as CSG.
-        runs = [divide(task, method, parts, cap, seed, landmarks) for seed in range(seeds)]
+        runs = [divide(task, method, parts, cap, seed, landmarks) for seed in range(repeats)]
         name = f"{method} + landmarks" if landmarks and method != "csg" else method
         row: Figures = {"set": Path(folder).name, "method": name, "parts": parts, "cap": cap if landmarks else None}
         for key in (*SHARES, "mean_size", "max_size", "total_seconds"):
             values = [run[key] for run in runs]
-            row[key] = {"mean": statistics.mean(values), "sd": statistics.pstdev(values), "max": max(values)}
+            spread = statistics.stdev(values) if len(values) > 1 else 0.0
+            row[key] = {"mean": statistics.mean(values), "sd": spread, "max": max(values)}
         rows.append(row)
         print(
             f"{row['set']:<16} {name:<16} "
@@ -124,7 +125,7 @@ def main() -> None:
     parser.add_argument("folder", nargs="?")
     parser.add_argument("--parts", type=int)
     parser.add_argument("--cap", type=int)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=5, help="random seeds of each method")
     parser.add_argument("--largest", type=int, default=2_400_000)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -133,7 +134,7 @@ def main() -> None:
     elif arguments.folder is None:
         parser.error(f"{arguments.question} needs a data set folder")
     elif arguments.question == "methods":
-        rows = compare_methods(arguments.folder, arguments.parts or 5, arguments.cap or 7_500, arguments.seeds)
+        rows = compare_methods(arguments.folder, arguments.parts or 5, arguments.cap or 7_500, arguments.repeats)
     else:
         rows = measure_large(arguments.folder, arguments.parts or 40, arguments.cap or 100_000)
     if arguments.json:

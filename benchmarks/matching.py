@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from largegnn.aligning import match
+from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray, Neighbors
 from largegnn.machine.metering import Meter
 from largegnn.settings import Settings
@@ -76,7 +75,7 @@ def measure(num_entities: int, k: int, degree: int, num_hubs: int) -> Figures:
         embeddings = EntityEmbeddings(vectors, np.ones(len(vectors), dtype=bool))
         before = Meter().read().peak_memory_mb
         meter = Meter()
-        alignment, _ = match(task, embeddings, *neighbors, Settings(), torch.device("cpu"))
+        alignment, _ = api.match(task, embeddings, neighbors, Settings(device="cpu"))
         usage = meter.read()
         accepted = alignment.pairs[alignment.accepted]
         right = int((accepted[:, 0] + task.num_source_entities == accepted[:, 1]).sum())

@@ -24,7 +24,8 @@ import numpy as np
 import torch
 
 from largegnn.machine.metering import Meter
-from largegnn.matching import SEARCHERS, SearchOptions, search, search_both
+from largegnn.matching.searchers import SearchOptions, search, search_both
+from largegnn.seams.tables import SEARCHERS
 
 Figures = dict[str, Any]
 CLUSTER, NOISE, DECAY = 50, 0.6, 0.4
@@ -67,10 +68,11 @@ def measure(method: str, paths: list[Path], k: int, both: bool, options: SearchO
     else:
         results = [search(sources, targets, k, method, options=options)]
     usage = meter.read()
-    recalls = [1.0 if result.recall is None else result.recall for result in results]
+    records = [result.record for result in results]
+    recalls = [1.0 if record.recall is None else record.recall for record in records]
     return {
         "searcher": method,
-        "used": results[0].method,
+        "used": records[0].method,
         "queries": len(sources),
         "corpus": len(targets),
         "dim": int(sources.shape[1]),
@@ -80,9 +82,9 @@ def measure(method: str, paths: list[Path], k: int, both: bool, options: SearchO
         "recall": min(recalls),
         "peak_memory_mb": usage.peak_memory_mb,
         "gpu_peak_memory_mb": torch.cuda.max_memory_allocated() / 2**20 if on_gpu else None,
-        "in_float32": sum(result.num_float32 for result in results),
-        "in_float64": sum(result.num_float64 for result in results),
-        "first_is_copy": float(np.mean(results[0].positions[:, 0] == np.arange(len(sources)))),
+        "in_float32": sum(record.num_float32 for record in records),
+        "in_float64": sum(record.num_float64 for record in records),
+        "first_is_copy": float(np.mean(results[0].ids[:, 0] == np.arange(len(sources)))),
     }
 
 

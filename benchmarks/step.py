@@ -101,9 +101,9 @@ def naive_step(folder: str, dim: int, repeats: int) -> Figures:
     incidences = torch.unique(torch.stack([ends[0], rows]), dim=1)
     seeds = torch.tensor(task.seeds("train+valid")[:BATCH], dtype=torch.int64)
 
-    def mean(values: Tensor, places: Tensor, size: int) -> Tensor:
-        sums = values.new_zeros(size, values.shape[1]).index_add(0, places, values)
-        return sums / torch.bincount(places, minlength=size).clamp_min(1).unsqueeze(1)
+    def mean(values: Tensor, nodes: Tensor, size: int) -> Tensor:
+        sums = values.new_zeros(size, values.shape[1]).index_add(0, nodes, values)
+        return sums / torch.bincount(nodes, minlength=size).clamp_min(1).unsqueeze(1)
 
     def step() -> Tensor:
         receivers, neighbors = pairs

@@ -1,8 +1,8 @@
-"""What depends on the number of subgraphs: `subgraphs.py FOLDER ... [--parts 3,5,10] [--seeds 3] [--train [EPOCHS]]`.
+"""What depends on the number of subgraphs: `subgraphs.py FOLDER ... [--parts 3,5,10] [--repeats 3] [--train [EPOCHS]]`.
 
 Seeds = train + valid, as in the paper; methods CSG (METIS and landmarks, cap a quarter over an even share), CPS, SBP.
 The records go into `docs/results/subgraphs.json`, from which `figures.py` draws; divisions that are there already are
-not made again. With `--train` the first random seed of each is trained too, in the plain setting of the 15K tables, in
+not repeated. With `--train` the first random seed of each is trained too, in the plain setting of the 15K tables, in
 a process of its own: H@1 of the test links, peak memory of the process and of a GPU. Fewer EPOCHS than 30 give the
 memory alone, which one epoch shows. What is there already is not measured again.
 """
@@ -14,15 +14,18 @@ import json
 import math
 import multiprocessing
 import statistics
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings
 from largegnn.division import warm_up
-from largegnn.evaluation.metrics import rank_links, summarise
+from largegnn.evaluation.measures import summarise
+from largegnn.evaluation.metrics import rank_links
+from largegnn.paper.reproduce import machine_name
 from largegnn.paper.subgraph_records import SubgraphRecord, read_subgraphs
-from largegnn.runs.pipeline import run_in_memory
+from largegnn.runs.on_task import run_task
 from largegnn.settings import METHODS, PRESETS, Settings, resolve
 
 FILE = Path(__file__).parents[1] / "docs" / "results" / "subgraphs.json"
@@ -66,17 +69,18 @@ def measure(task: AlignmentTask, dataset: str, method: str, parts: int, seed: in
 def train(folder: Path, method: str, parts: int, epochs: int) -> dict[str, Any]:
     """Training over the division of the first random seed: what goes into its record."""
     task = api.load(folder).task
-    run = run_in_memory(task, settings_of(task, method, parts, 0, epochs), last="integrate")
-    cost = run.outcome("train")
-    found: dict[str, Any] = {"peak_gpu_mb": cost.peak_gpu_mb}
+    settings = settings_of(task, method, parts, 0, epochs)
+    with tempfile.TemporaryDirectory() as run_folder:
+        run = run_task(run_folder, task, settings=settings, last="integrate")
+        cost, embeddings = run.cost("train"), run.artifact("embeddings", EntityEmbeddings)
+        vectors = [embeddings.vectors[task.test_links[:, side]] for side in (0, 1)]
+        covered = [embeddings.covered[task.test_links[:, side]] for side in (0, 1)]
+    found: dict[str, Any] = {"peak_gpu_mb": cost.peak_gpu_mb, "machine": machine_name(settings.device)}
     # With a GPU most of the memory of the process is that of its libraries.
     found["peak_memory_mb"] = cost.peak_memory_mb if cost.peak_gpu_mb is None else None
     if epochs >= EPOCHS:
-        embeddings, links = run.artifact("embeddings", EntityEmbeddings), task.test_links
-        vectors = [embeddings.vectors[links[:, side]] for side in (0, 1)]
-        covered = [embeddings.covered[links[:, side]] for side in (0, 1)]
         ranks = rank_links(vectors[0], vectors[1], "cosine", source_covered=covered[0], target_covered=covered[1])
-        found["hits_1"] = summarise(ranks)["source_to_target"]["hits@1"]
+        found["hits_1"] = summarise(ranks).source_to_target["hits@1"]
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -95,11 +99,11 @@ def write(records: list[SubgraphRecord], file: Path) -> None:
 
 
 def main() -> None:
-    """Divide every folder by every method into every number of parts with every seed."""
+    """Divide every folder by every method into every number of parts with every random seed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--parts", default="3,4,5,6,7,8,9,10,20,40")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=3, help="random seeds of each division")
     parser.add_argument("--train", type=int, nargs="?", const=EPOCHS, default=0, metavar="EPOCHS")
     parser.add_argument("--json", type=Path, default=FILE)
     arguments = parser.parse_args()
@@ -110,7 +114,7 @@ def main() -> None:
         task = api.load(folder).task
         for method in SWEEP:
             for parts in (int(count) for count in arguments.parts.split(",")):
-                for seed in range(arguments.seeds):
+                for seed in range(arguments.repeats):
                     if (folder.name, method, parts, seed) not in done:
                         records.append(measure(task, folder.name, method, parts, seed))
                         write(records, arguments.json)

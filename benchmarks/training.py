@@ -23,11 +23,12 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from largegnn import api
-from largegnn.artifacts import AlignmentTask, SubgraphSet
+from largegnn.artifacts import SubgraphSet
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.trainer import Trainer
 from largegnn.machine.metering import Meter
+from largegnn.runs.on_task import run_task
 from largegnn.runs.store import RunStore
 from largegnn.settings import PRESETS, Settings, TrainSettings, resolve
 
@@ -35,11 +36,11 @@ Figures = dict[str, Any]
 WARM_EPOCHS, MEASURED_EPOCHS, TOP = 1, 3, 10
 
 
-def divide(task: AlignmentTask, parts: int, cap: int | None) -> SubgraphSet:
-    """The subgraphs of the merged graph with landmarks; the cap defaults to a quarter over an even share."""
+def settings_of(parts: int, cap: int | None) -> Settings:
+    """A division of the merged graph with landmarks; the cap defaults to a quarter over an even share."""
     values: Figures = {"protocol": {"seeds_from": "train+valid"}, "division": {"parts": parts}}
     values["landmarks"] = {} if cap is None else {"cap": cap}
-    return api.divide(task, resolve(Settings, PRESETS, values=values)).subgraphs
+    return resolve(Settings, PRESETS, values=values)
 
 
 def options_of(dim: int, epochs: int) -> TrainOptions:
@@ -75,7 +76,7 @@ def where_time_goes(trainer: Trainer) -> list[Figures]:
 def measure_steps(folder: str, parts: int, cap: int | None, dim: int) -> Figures:
     """One dimension: train a few epochs, then look at one under the profiler."""
     task = api.load(folder).task
-    subgraphs = divide(task, parts, cap)
+    subgraphs = api.divide(task, settings_of(parts, cap)).subgraphs
     options = options_of(dim, WARM_EPOCHS + MEASURED_EPOCHS)
     counts = (task.num_entities, task.num_relations)
     trainer = trainer_for(subgraphs, counts, options)
@@ -149,10 +150,7 @@ def compare_numbers(folder: str, dim: int) -> list[Figures]:
     rows = []
     for parts in (10, 20, 40, 80, 160):
         with tempfile.TemporaryDirectory() as run_folder:
-            record = {"fingerprint": "", "settings": {}, "facts": {}, "finished": "", "seconds": 0.0}
-            subgraphs = divide(task, parts, None)
-            artifacts = {"subgraphs": subgraphs}
-            RunStore(Path(run_folder)).save_stage("subgraphs", 1, artifacts, {**record, "peak_memory_mb": 0.0})
+            run_task(run_folder, task, settings=settings_of(parts, None), last="subgraphs")
             row = in_own_process(measure_memory, run_folder, (task.num_entities, task.num_relations), dim)
         rows.append({"set": Path(folder).name} | row)
         print(

@@ -1,7 +1,7 @@
-"""From polars frames to a frame, all in memory: align two small tables of triples and explain one pair.
+"""From polars frames to a frame: align two small tables of triples and explain one pair.
 
-Columns are told by their names (`head`, `relation`, `tail`; `source`, `target`) or taken from left to right; arrays and
-lists of rows do as well.
+Columns are found by their names (`head`, `relation`, `tail`; `source`, `target`), else taken from left to right. Arrays
+and lists of rows will do as well. Without `out` the run has a temporary folder; `result.save(folder)` keeps it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
     known = pl.DataFrame({"source": [f"en:{i}" for i in range(0, 240, 2)]})
     known = known.with_columns(target=pl.col("source").str.replace("en:", "fr:"))
 
-    # A quarter of the known links is held back: by them the confidence is calibrated.
+    # A quarter of the known links are held out as valid links: they calibrate the confidence.
     settings = largegnn.Settings(data=largegnn.DataSettings(valid_share=0.25), train=TrainSettings(dim=32, epochs=10))
     result = largegnn.align(source, target, known, settings=settings)
 
@@ -36,17 +36,17 @@ def main() -> None:
 
     # Why are these two the same? Because of whom they are related to.
     best = pairs["source"][0]
-    why = result.explain(best)[0]
-    print(f"{why['source']} = {why['target']}: cosine {why['cosine']:.2f}, confidence {why['confidence']:.2f}")
-    for one, other in why["matched_neighbors"]:
-        print(f"  because of {one} = {other}")
-    print(result.neighbors(best).head(3))
+    why = result.explain(best).candidates[0]
+    print(f"{why.source} = {why.target}: cosine {why.evidence['cosine']:.2f}, confidence {why.confidence:.2f}")
+    for near in why.matched_neighbors:
+        print(f"  because of {near.source} = {near.target}, by {', '.join(near.source_relations)}")
+    print(result.nearest(best).head(3))
 
-    # Links that come to be known later measure it.
+    # Measure by links that were not given.
     truth = pl.DataFrame({"source": [f"en:{i}" for i in range(1, 280, 2)]})
     truth = truth.with_columns(target=pl.col("source").str.replace("en:", "fr:"))
     figures = result.evaluate(truth)
-    print(", ".join(f"{name} {value:.2f}" for name, value in figures.items() if value is not None))
+    print(f"precision {figures.partial_precision:.2f} of {figures.judged} judged pairs, recall {figures.recall:.2f}")
 
 
 if __name__ == "__main__":

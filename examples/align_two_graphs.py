@@ -1,7 +1,7 @@
 """From the files of two graphs to an alignment in files, kept in a run folder.
 
 Two graphs and their links are made up here; with graphs of your own start at `largegnn.align`. Files may be N-Triples,
-Turtle, TSV, CSV or Parquet, packed or not; seeds are the links you know, test links only measure.
+Turtle, TSV, CSV or Parquet, compressed or not. Seeds are the links you know; test links are for measuring alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main() -> None:
             target_triples=2_200,
             missing=0.05,
         )
-        largegnn.generate(world, folder=data, form="nt", packing="gzip")
+        largegnn.generate(world, folder=data, form="nt", compression="gzip")
 
         # Few and short epochs: this is an example. Leave `settings` out for the defaults.
         settings = largegnn.Settings(train=TrainSettings(dim=32, epochs=8, repartition_every=0))
@@ -35,23 +35,27 @@ def main() -> None:
             data / "train_links.nt.gz",
             valid_links=data / "valid_links.nt.gz",
             test_links=data / "test_links.nt.gz",
-            out=run,  # an interrupted run goes on when it is called again
+            out=run,  # an interrupted run is resumed when it is called again
             settings=settings,
         )
 
-        # What to expect of the pairs is learnt from the valid links, what became of it is measured by the test links.
+        # The valid links say what to expect of the pairs, the test links measure what became of it.
         print(result.pairs.select("source", "target", "confidence").head(3))
-        measured = result.report["real"]["threshold"]
-        print(f"{len(result.pairs)} pairs, expected precision {result.report['threshold']['expected_precision']:.2f}")
-        print(f"by the test links: precision {measured['precision']:.2f}, recall {measured['recall']:.2f}")
-        print(result.left_out.group_by("reason").len())
+        summary = result.summary
+        assert summary.match is not None
+        print(f"{len(result.pairs)} pairs. {summary.match.sentence()}")
+        assert summary.evaluation is not None
+        assert summary.evaluation.real is not None
+        accepted = summary.evaluation.real["accepted"]
+        print(f"By the test links: precision {accepted.precision:.2f}, recall {accepted.recall:.2f}")
+        print(result.unmatched.group_by("reason").len())
 
         # Any of these can also be written later: `largegnn export RUN --form sameas --form sssom`.
-        print(result.to_sameas(run / "sameas.nt"), "owl:sameAs links")
-        print(result.to_sssom(run / "alignment.sssom.tsv"), "SSSOM mappings")
-        print(result.to_embeddings(run / "embeddings.safetensors"), "vectors")
+        print(result.to("sameas", run / "sameas.nt"), "owl:sameAs links")
+        print(result.to("sssom", run / "alignment.sssom.tsv"), "SSSOM mappings")
+        print(result.to("embeddings-safetensors", run / "embeddings.safetensors"), "vectors")
 
-        # A finished run is opened again without its input.
+        # A finished run can be opened without its input.
         assert largegnn.open_run(run).pairs.equals(result.pairs)
 
 

@@ -12,7 +12,7 @@ def main() -> None:
     """Generate, load and inspect."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "pair"
-        largegnn.generate("small", seed=1, folder=folder, form="nt", packing="gzip")
+        largegnn.generate("small", seed=1, folder=folder, form="nt", compression="gzip")
         pair = largegnn.load(
             folder / "source.nt.gz",
             folder / "target.nt.gz",

@@ -34,7 +34,7 @@ from largegnn.runs.pipeline import run_pipeline
 from largegnn.settings import WORLD_PRESETS, Settings
 from largegnn.stages import derived_seed
 
-__all__ = ["Planned", "missing_data", "plan_runs", "remedy", "reproduce", "run_system", "short_settings"]
+__all__ = ["Planned", "machine_name", "missing_data", "plan_runs", "remedy", "reproduce", "run_system", "short_settings"]
 
 _log = logging.getLogger(__name__)
 _PARTITION = ("merge", "partition", "landmarks")  # what the paper's "Time" counts
@@ -130,7 +130,7 @@ def run_system(system: PaperSystem, data: Path, folder: Path, random_seed: int, 
             "dataset": system.dataset,
             "system": system.name,
             "random_seed": random_seed,
-            "machine": _machine(settings.device),
+            "machine": machine_name(settings.device),
             "settings": short_settings(system),
             **figures,
         }
@@ -236,7 +236,7 @@ def _folder_name(system: str) -> str:
     return "-".join("".join(letter if letter.isalnum() else " " for letter in plain).split())
 
 
-def _machine(device: str) -> str:
+def machine_name(device: str) -> str:
     """What a run was made on, in words."""
     import torch
 
