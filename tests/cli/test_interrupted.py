@@ -13,16 +13,35 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.small_runs import call, make_pair
+from tests.cli.small_runs import artifacts_of, call, make_pair
 from tests.machine.test_processes import members, wait_until
 
-LONG = ["--device", "cpu", "--set", "train.dim=8", "--set", "train.epochs=2000", "--set", "train.repartition_every=1"]
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+# A division for each epoch, so that a helper is always at work; a checkpoint after each, so that none is made again.
+SETTINGS = {
+    "train.dim": 8,
+    "train.epochs": 60,
+    "train.repartition_every": 1,
+    "train.checkpoint_seconds": 0,
+    "division.parts": 2,
+}
+LONG = ["--device", "cpu", *(word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}"))]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_pair(tmp_path_factory.mktemp("interrupted") / "pair")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(pair: Path) -> Path:
+    call("align", pair, "--out", pair.parent / "undisturbed", *LONG)
+    return pair.parent / "undisturbed"
 
 
 @contextlib.contextmanager
-def training(folder: Path) -> Iterator[subprocess.Popen[str]]:
+def training(pair: Path, out: Path) -> Iterator[subprocess.Popen[str]]:
     """A run in a process group of its own, once it trains."""
-    pair, out = make_pair(folder / "pair"), folder / "run"
     command = [sys.executable, "-m", "largegnn", "align", str(pair), "--out", str(out), *LONG]
     pipe, environment = subprocess.PIPE, os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "400"}
     process = subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
@@ -39,22 +58,46 @@ def training(folder: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-@pytest.mark.parametrize(("number", "whole_group"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
-def test_an_interrupted_run_says_how_to_resume(tmp_path: Path, number: signal.Signals, whole_group: bool) -> None:
-    with training(tmp_path) as process:
+@pytest.mark.parametrize(
+    ("number", "whole_group"), [(signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGKILL, False)]
+)
+def test_an_interrupted_run_leaves_nobody_behind_and_ends_as_if_undisturbed(
+    pair: Path, undisturbed: Path, tmp_path: Path, number: signal.Signals, whole_group: bool
+) -> None:
+    run = tmp_path / "run"
+    with training(pair, run) as process:
         (os.killpg if whole_group else os.kill)(process.pid, number)
-        _, errors = process.communicate(timeout=20)
-        assert process.returncode == 128 + number
-        assert f"largegnn align --resume --out {tmp_path / 'run'}" in errors.splitlines()[-1]
-        assert "Traceback" not in errors
-        assert wait_until(lambda: not members(process.pid), 2)
-
-
-def test_a_killed_run_leaves_no_process_and_can_be_resumed(tmp_path: Path) -> None:
-    with training(tmp_path) as process:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
         start = time.monotonic()
-        assert wait_until(lambda: not members(process.pid), 2), time.monotonic() - start
-    call("align", "--resume", "--out", tmp_path / "run", "--to", "subgraphs")
-    assert not list((tmp_path / "run").rglob("*.partial"))
+        process.wait(timeout=20)
+        assert wait_until(lambda: not members(process.pid), 3), "a process of the run is left"
+        assert time.monotonic() - start < 3
+        errors = process.communicate()[1]
+    assert "Traceback" not in errors
+    if number == signal.SIGKILL:
+        assert process.returncode == -number
+    else:
+        assert process.returncode == 128 + number
+        assert errors.splitlines()[-1] == f"interrupted; resume it with: largegnn align --resume --out {run}"
+    resumed = call("align", "--resume", "--out", run)
+    assert "train: resuming after epoch" in resumed.stderr
+    assert artifacts_of(run) == artifacts_of(undisturbed)
+    assert not list(run.rglob("*.partial"))
+    assert not list(run.glob("work-*"))
+
+
+def test_what_is_said_of_other_interruptions(pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as impatient:
+        impatient.setattr("largegnn.stages.subgraphs.build_subgraphs", interrupt)
+        kept = call("divide", pair, "--out", tmp_path / "my run", expect=130)
+        passing = call("divide", pair, "--parts", "2", expect=130)
+    out = tmp_path / "my run"
+    assert kept.stderr.splitlines()[-1].endswith(f"largegnn align --resume --out '{out}' --to subgraphs")
+    assert passing.stderr.splitlines()[-1] == "interrupted; nothing was left half-written", "there is nothing to resume"
+    assert "subgraphs: started" in call("align", "--resume", "--out", out, "--to", "subgraphs").stderr
+    with monkeypatch.context() as impatient:
+        impatient.setattr("largegnn.runs.store.RunStore.lock", interrupt)
+        early = call("align", pair, "--out", tmp_path / "new", expect=130)
+    assert early.stderr.splitlines()[-1] == "interrupted; nothing was left half-written"

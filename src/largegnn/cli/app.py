@@ -84,9 +84,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(error.exit_code)
     except KeyboardInterrupt as interruption:
-        from largegnn.runs.pipeline import resume_command
-
-        sys.stderr.write(f"interrupted; {resume_command()}\n")
+        notes = getattr(interruption, "__notes__", ["nothing was left half-written"])
+        sys.stderr.write(f"interrupted; {'; '.join(notes)}\n")
         sys.exit(interruption.exit_code if isinstance(interruption, Interrupted) else 130)
     except MemoryError:
         sys.stderr.write("error: not enough memory\n  to do: `largegnn align ... --dry-run` estimates what is needed\n")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +98,14 @@ class RunRequest:
         from largegnn.runs.pipeline import run_pipeline
 
         assert self.out is not None, "the command has a run folder"
-        return run_pipeline(self.out, self.given, self.settings, force=self.force, first=self.first, last=self.last)
+        try:
+            return run_pipeline(self.out, self.given, self.settings, force=self.force, first=self.first, last=self.last)
+        except KeyboardInterrupt as interruption:
+            if (self.out / "manifest.json").exists():
+                last = "" if self.last is None else f" --to {self.last}"
+                out = shlex.quote(str(self.out))
+                interruption.add_note(f"resume it with: largegnn align --resume --out {out}{last}")
+            raise
 
     def with_changes(self, changes: Sequence[str]) -> RunRequest:
         """The same with some settings changed, each as `key=value`."""

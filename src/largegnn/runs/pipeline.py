@@ -34,17 +34,9 @@ from largegnn.stages import STAGE_NAMES, STAGES, Stage, stage_index
 from largegnn.stages.report import ReportOutcome
 from largegnn.version import __version__
 
-__all__ = ["open_store", "put_stage", "resume_command", "resume_input", "run_pipeline", "stage_fingerprints"]
+__all__ = ["open_store", "put_stage", "resume_input", "run_pipeline", "stage_fingerprints"]
 
 _log = logging.getLogger(__name__)
-_at_work: list[Path] = []  # the run folders this process works in, the innermost last
-
-
-def resume_command() -> str:
-    """How to go on with the run that was interrupted, in words."""
-    if not _at_work:
-        return "nothing was left half-written"
-    return f"resume it with: largegnn align --resume --out {_at_work[0]}"
 
 
 def run_pipeline(
@@ -69,7 +61,7 @@ def run_pipeline(
         prints = stage_fingerprints(settings, inputs)
         _refuse_other_run(run, store, prints, inputs, first_replaced=forced)
         _refuse_gap(store, STAGE_NAMES[:start], kept=STAGE_NAMES[:forced])
-        store.forget([stage.name for stage in STAGES[forced:]])
+        _forget(run, STAGE_NAMES[forced:])
         for stage in STAGES[forced:]:
             _remove_work(store, stage.name)
         store.update_manifest(
@@ -80,13 +72,11 @@ def run_pipeline(
             machine={"python": platform.python_version(), "numpy": np.__version__, "system": platform.platform()},
         )
         store.write_text("config.toml", to_toml(settings))
-        _at_work.append(folder)
         for number, stage in enumerate(STAGES[: end + 1], start=1):
             if store.is_intact(stage.name) and _has_pages(run, stage):
                 _log.info("%s: reused from %s", stage.name, folder)
             else:
                 _compute(run, store, stage, number, prints[stage.name])
-        _at_work.pop()
     return run
 
 
@@ -120,10 +110,9 @@ def resume_input(folder: Path) -> tuple[DataInput | None, Settings]:
 
 def _compute(run: Run, store: RunStore, stage: Stage, number: int, stage_print: str) -> None:
     """Run one stage and save it; what depended on its old state is forgotten first."""
-    store.forget([later.name for later in STAGES[number - 1 :]])
+    _forget(run, STAGE_NAMES[number - 1 :])
     if stage.name == "train" and store.manifest.get("update") is not None:
         store.update_manifest(update=None)  # trained on everything, it is no update any more
-    run.forget_outcomes(STAGE_NAMES[number - 1 :])
     _log.info("%s: started", stage.name)
     # Named after the fingerprint: what another stage or other settings left is never taken up.
     work = store.folder / f"work-{stage.name}-{stage_print[:12]}"
@@ -159,6 +148,15 @@ def _has_pages(run: Run, stage: Stage) -> bool:
     if stage.name != "report":
         return True
     return all((run.folder / file).is_file() for file in run.outcome("report", ReportOutcome).files)
+
+
+def _forget(run: Run, names: tuple[str, ...]) -> None:
+    """Let go of stages, and of the pages of a report first: they would tell of what is not there any more."""
+    if "report" in names and "report" in run.store.stages:
+        for file in run.outcome("report", ReportOutcome).files:
+            (run.folder / file).unlink(missing_ok=True)
+    run.store.forget(list(names))
+    run.forget_outcomes(names)
 
 
 def _remove_work(store: RunStore, stage: str, keep: Path | None = None) -> None:
