@@ -36,7 +36,7 @@ def align_command(
     run = request.run()
     summary = run.summary()
     if as_json:
-        typer.echo(json.dumps({"folder": str(request.out), **summary.to_dict()}, indent=1))
+        typer.echo(json.dumps({"folder": str(request.out), **summary.to_dict(), "files": run.pages()}, indent=1))
         return
     if summary.match is None:
         print_table(f"run folder {request.out}", ("stage", "seconds", "peak MB"), cost_rows(summary.costs))
@@ -47,14 +47,13 @@ def align_command(
 def _show(out: Path) -> None:
     from largegnn.api import open_run
     from largegnn.cli.reports import print_figures, print_findings
-    from largegnn.stages.report import ReportOutcome
 
     result = open_run(out)
     print_figures(result.summary)
     print_table(f"run folder {out}", ("stage", "seconds", "peak MB"), cost_rows(result.summary.costs))
-    if "report" in result.run.finished():
-        files = result.run.outcome("report", ReportOutcome).files
-        print_table("files", ("file", "rows"), [(str(out / name), f"{rows:,}") for name, rows in files.items()])
+    files = [(str(out / name), f"{rows:,}") for name, rows in result.run.pages().items()]
+    if files:
+        print_table("files", ("file", "rows"), files)
     print_findings(result)
 
 

@@ -31,7 +31,6 @@ from largegnn.runs.store import RunStore, fingerprint
 from largegnn.seams.tables import ENGINES
 from largegnn.settings import PRESETS, Settings, flat_settings, resolve, to_toml
 from largegnn.stages import STAGE_NAMES, STAGES, Stage, stage_index
-from largegnn.stages.report import ReportOutcome
 from largegnn.version import __version__
 
 __all__ = ["open_store", "put_stage", "resume_input", "run_pipeline", "stage_fingerprints"]
@@ -145,16 +144,13 @@ def _save(store: RunStore, settings: Settings, stage: Stage, stage_print: str, m
 
 def _has_pages(run: Run, stage: Stage) -> bool:
     """Whether the files that the report wrote are still there; they are in no checksum, as people may edit them."""
-    if stage.name != "report":
-        return True
-    return all((run.folder / file).is_file() for file in run.outcome("report", ReportOutcome).files)
+    return stage.name != "report" or all((run.folder / file).is_file() for file in run.pages())
 
 
 def _forget(run: Run, names: tuple[str, ...]) -> None:
     """Let go of stages, and of the pages of a report first: they would tell of what is not there any more."""
-    if "report" in names and "report" in run.store.stages:
-        for file in run.outcome("report", ReportOutcome).files:
-            (run.folder / file).unlink(missing_ok=True)
+    for file in run.pages() if "report" in names else ():
+        (run.folder / file).unlink(missing_ok=True)
     run.store.forget(list(names))
     run.forget_outcomes(names)
 

@@ -24,7 +24,7 @@ from largegnn.errors import InputError
 from largegnn.runs.store import RunStore
 from largegnn.settings import Settings
 from largegnn.stages import STAGE_NAMES, STAGES, stage_index
-from largegnn.stages.report import RunSummary
+from largegnn.stages.report import ReportOutcome, RunSummary
 
 __all__ = ["Run"]
 
@@ -97,6 +97,10 @@ class Run:
     def finished(self) -> list[str]:
         """The stages that are done, in order."""
         return [name for name in STAGE_NAMES if name in self.store.stages]
+
+    def pages(self) -> dict[str, int]:
+        """The files that the report left in the run folder, with the rows in each."""
+        return dict(self.outcome("report", ReportOutcome).files) if "report" in self.store.stages else {}
 
     def summary(self) -> RunSummary:
         """What the run is like so far."""
