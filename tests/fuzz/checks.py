@@ -20,7 +20,7 @@ __all__ = ["load_folder", "read_link_file", "read_triple_file", "resolve_setting
 
 def read_triple_file(path: str, form: str) -> int:
     """Read a file of triples: how many there are."""
-    return sum(len(batch.heads) + len(batch.attribute_heads) for batch in read_triples(Path(path), form))
+    return sum(len(batch.heads) + len(batch.literals) for batch in read_triples(Path(path), form))
 
 
 def read_link_file(path: str) -> int:
