@@ -18,6 +18,7 @@ import torch
 from largegnn import api
 from largegnn.cli import main
 from largegnn.settings import WorldSettings
+from largegnn.stages import STAGE_NAMES
 
 # 150 of the 380 entities have a counterpart; a third of these links are seeds, a third chooses, a third measures.
 WORLD = WorldSettings(
@@ -75,6 +76,11 @@ def make_pair(folder: Path) -> Path:
     return folder
 
 
+def started(log: str) -> list[str]:
+    """The stages that a log says were computed."""
+    return [name for name in STAGE_NAMES if f"{name}: started" in log]
+
+
 def artifacts_of(folder: Path) -> dict[str, bytes]:
     """Every file of a finished run that says what was found, none that says what it cost."""
     files = [*folder.glob("*/*.npy"), *folder.glob("*.tsv"), folder / "config.toml"]
@@ -83,7 +89,8 @@ def artifacts_of(folder: Path) -> dict[str, bytes]:
 
 def without_costs(report: dict[str, Any]) -> dict[str, Any]:
     """A report without seconds and memory, which are never the same twice."""
-    return {key: value for key, value in report.items() if key != "stages"}
+    history = [{key: value for key, value in epoch.items() if key != "seconds"} for epoch in report["history"] or []]
+    return {**{key: value for key, value in report.items() if key != "stages"}, "history": history}
 
 
 @contextlib.contextmanager
