@@ -1,0 +1,61 @@
+"""Every benchmark can be imported and says what it measures; settings are compared without test links."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from largegnn import api
+from tests.small_world import WORLD
+
+SCRIPTS = sorted((Path(__file__).parents[1] / "benchmarks").glob("*.py"))
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"benchmark_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look for their module by name.
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_help(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    if path.stem == "figures":
+        pytest.importorskip("altair")
+    monkeypatch.setattr(sys, "argv", [str(path), "--help"])
+    module = load(path)
+    assert module.__doc__
+    with pytest.raises(SystemExit) as ended:
+        module.main()
+    assert ended.value.code == 0
+    assert "usage:" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_settings_are_compared_by_valid_links_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without its test links a set gives the same figures: they are not looked at."""
+    choices = load(SCRIPTS[0].parent / "choices.py")
+    monkeypatch.setitem(choices.VARIANTS, "tiny", {"train": {"dim": 8, "epochs": 2, "repartition_every": 0}})
+    pair = api.generate(WORLD)
+    rows = []
+    for test_links in (pair.task.test_links, pair.task.test_links[:0]):
+        task = choices.without_test_links(dataclasses.replace(pair.task, test_links=test_links))
+        assert len(task.valid_links) == 0
+        assert len(task.test_links) == len(pair.task.valid_links)
+        rows.append(choices.measure(task, choices.VARIANTS["tiny"], 0, "cpu"))
+    for scoring in choices.SCORINGS:
+        assert rows[0][scoring] == rows[1][scoring]
+        assert 0 < rows[0][scoring] <= 1
+    choices.report([{"set": "x", "variant": "default", "seed": seed, **row} for seed, row in enumerate(rows)])
+    assert "2 runs" in capsys.readouterr().out
