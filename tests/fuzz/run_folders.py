@@ -1,7 +1,7 @@
 """Run folders to be damaged, the ways to damage a file of one, and what is done with it afterwards.
 
-`finished_run` and `interrupted_run` are made by quick runs; nothing here knows which files a run folder has. The checks
-for the worker process return what a user gets, so that it can be compared with what an undamaged folder gives.
+`finished_run` and `interrupted_run` are made by quick runs; nothing here knows which files a run folder has. `use_run`,
+the check for the worker process, returns what a user gets, to be compared with what an undamaged folder gives.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.cli.small_runs import QUICK, call, make_pair
 from tests.fuzz.mutate import FORMATS, mutate
 
-__all__ = ["DAMAGES", "damage", "evaluate_run", "export_run", "finished_run", "interrupted_run", "resume_run"]
+__all__ = ["COMMANDS", "DAMAGES", "damage", "finished_run", "interrupted_run", "use_run"]
 
 DAMAGES = ("flip", "truncate", "delete", "mutate")
 # With divisions made beside the training and a checkpoint after every epoch, whose files are only there while it runs.
@@ -72,23 +73,31 @@ def damage(rng: random.Random, path: Path, way: str) -> None:
         path.write_bytes(mutate(rng, data, [data], FORMATS[form]))
 
 
-def evaluate_run(run: str) -> Any:
+def use_run(run: str, command: str) -> Any:
+    """What a command of `COMMANDS` gives."""
+    return COMMANDS[command](Path(run))
+
+
+def _evaluate(run: Path) -> Any:
     """The figures of a run."""
-    return _without_costs(json.loads(_command("evaluate", run, "--json")))
+    return _without_costs(json.loads(_command("evaluate", str(run), "--json")))
 
 
-def export_run(run: str) -> dict[str, str]:
+def _export(run: Path) -> dict[str, str]:
     """The files that are exported, by their checksums."""
-    out = Path(run).with_name(f"{Path(run).name}-exported")
+    out = run.with_name(f"{run.name}-exported")
     forms = [option for form in ("tsv", "sameas", "embeddings-npy") for option in ("--form", form)]
-    _command("export", run, *forms, "--out", str(out))
+    _command("export", str(run), *forms, "--out", str(out))
     return _checksums(out)
 
 
-def resume_run(run: str) -> dict[str, str]:
+def _resume(run: Path) -> dict[str, str]:
     """What is in a run folder for people to read, by its checksums."""
-    _command("align", "--resume", "--out", run)
-    return {name: value for name, value in _checksums(Path(run)).items() if name.endswith(".tsv")}
+    _command("align", "--resume", "--out", str(run))
+    return {name: value for name, value in _checksums(run).items() if name.endswith(".tsv")}
+
+
+COMMANDS: dict[str, Callable[[Path], Any]] = {"evaluate": _evaluate, "export": _export, "resume": _resume}
 
 
 def _command(*arguments: str) -> str:

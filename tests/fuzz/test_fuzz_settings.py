@@ -101,7 +101,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     odd = [(f"{key}-{name}", f"{key}={value}") for key, name, value in settings() if len(value) < 10_000]
     trials = [
         Trial(f"{command[0]}-{name}", [*command, "--set", override])
-        for command, count in ((["config"], num_inputs(40, 1 / 20)), (align, num_inputs(40, 1 / 20)))
+        for command, count in ((["config"], num_inputs(40, 1 / 20)), (align, num_inputs(15, 1 / 20)))
         for name, override in rng.sample(odd, min(count, len(odd)))
     ]
     require(judge("tests.fuzz.checks:run_command", align, trials), "settings")
