@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import contextlib
 import gzip
+import io
 import json
 import random
 import subprocess
@@ -32,7 +33,8 @@ try:
     code_batches(read_triples(Path(sys.argv[1])))
 except InputError as found:
     error = str(found)
-peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
+own = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+peak = max(int(own.split()[1]), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / 1024
 print(json.dumps([error, time.process_time() - begin, peak]))
 """
 ZSTD = zstandard.ZstdCompressor(level=1)
@@ -65,6 +67,23 @@ def names(declaration: str, name: str) -> bytes:
     return (declaration.format("x" * 60_000) + "".join(f"<http://x#a> {row} .\n" for row in rows)).encode()
 
 
+def as_parquet(number_of: int, head: pl.Expr) -> bytes:
+    rows = (
+        pl.LazyFrame().select(number=pl.int_range(number_of)).select(head=head, relation=pl.lit("r"), tail=pl.lit("b"))
+    )
+    buffer = io.BytesIO()
+    rows.sink_parquet(buffer, compression="zstd", row_group_size=1 << 20 if number_of > 1 << 20 else 500)
+    return buffer.getvalue()
+
+
+def many_rows() -> bytes:
+    return as_parquet(20_000_000, (pl.col("number") * 0).cast(pl.String))
+
+
+def long_names() -> bytes:
+    return as_parquet(20_000, pl.col("number").cast(pl.String) + "x" * 60_000)
+
+
 TOO_MUCH = "at most 500 times its size"
 FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "lines.tsv.bz2": (lambda: bzip2(b"a\tr\tb\n"), TOO_MUCH),
@@ -85,6 +104,8 @@ FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "deep.nt": (lambda: deep(50_000).encode(), f"at most {DEEPEST} levels"),
     "deep.nq": (lambda: deep(300_000).encode(), f"at most {DEEPEST} levels"),
     "literal.ttl": (lambda: b'<a:a> <a:r> "' + b"x" * 40_000_000 + b'" .\n', "longer than the parser takes"),
+    "rows.parquet": (many_rows, "rows, where at most 20 a byte can differ"),
+    "long_names.parquet": (long_names, "the Parquet file is damaged, or needs far more memory"),
     "returns.tsv": (lambda: b"a\tr\tb\n" + b"\r" * 30_000_000 + b"x", "wrong number of columns"),
 }
 
