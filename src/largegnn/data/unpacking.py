@@ -18,9 +18,9 @@ from largegnn.errors import InputError
 
 __all__ = ["unpack"]
 
-# Triples with long names in the most regular order pack to a two-hundredth at best; 64 MiB do no harm to anybody.
+# Triples with long names in the most regular order pack to a two-hundredth at best; 32 MiB do no harm to anybody.
 _MOST_EXPANSION = 500
-_ALWAYS_ALLOWED = 1 << 26
+_ALWAYS_ALLOWED = 1 << 25
 _ZSTD_WINDOW = 1 << 27  # what `zstd -d` allows unless told otherwise
 _PACKED_CHUNK = 1 << 18
 _PIECE = 1 << 20
