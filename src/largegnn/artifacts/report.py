@@ -59,13 +59,17 @@ class PairFigures:
 
 @dataclass(frozen=True)
 class ReliabilityRow:
-    """Pairs with a confidence from `low` to `high`: how many, their mean confidence, and the share that is right."""
+    """Pairs with a confidence from `low` to `high`: how many, their mean confidence, and the share that is right.
+
+    The share is that of the `judged` pairs, whose truth is known.
+    """
 
     low: float
     high: float
     pairs: int
     confidence: float | None
     right: float | None
+    judged: int = 0
 
 
 @dataclass(frozen=True)
