@@ -192,17 +192,17 @@ def require(outcomes: Iterable[Outcome], test: str) -> list[Outcome]:
 
 
 def _keep(outcome: Outcome, test: str) -> Path:
-    place = KEPT / test / f"{SEED}-{outcome.trial.name}"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    source = outcome.trial.path
+    """Copy an input, with a file beside it that says why."""
+    kept, source = KEPT / test / f"{SEED}-{outcome.trial.name}", outcome.trial.path
+    kept.parent.mkdir(parents=True, exist_ok=True)
     if source is None or not source.exists():
-        place.write_text(json.dumps(list(outcome.trial.arguments)), encoding="utf-8")
+        kept.write_text(json.dumps(list(outcome.trial.arguments)), encoding="utf-8")
     elif source.is_dir():
-        shutil.copytree(source, place, dirs_exist_ok=True, symlinks=True)
+        shutil.copytree(source, kept, dirs_exist_ok=True, symlinks=True)
     else:
-        shutil.copyfile(source, place)
-    place.with_name(place.name + ".why").write_text(outcome.detail, encoding="utf-8")
-    return place
+        shutil.copyfile(source, kept)
+    kept.with_name(kept.name + ".why").write_text(outcome.detail, encoding="utf-8")
+    return kept
 
 
 def _shortened(text: str, most: int = 1_500) -> str:

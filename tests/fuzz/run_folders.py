@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.small_runs import QUICK, call, make_pair
-from tests.fuzz.mutate import FORMATS, mutate
+from tests.fuzz.mutate import mutate
+from tests.fuzz.tokens import FORMATS
 
 __all__ = ["COMMANDS", "DAMAGES", "damage", "finished_run", "interrupted_run", "use_run"]
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from tests.fuzz import corpus
 from tests.fuzz.judge import Trial, judge, require
-from tests.fuzz.mutate import FORMATS, generator, mutate
+from tests.fuzz.mutate import generator, mutate
 from tests.fuzz.seed import num_inputs
+from tests.fuzz.tokens import FORMATS
 
 
 def mutated_archives(folder: Path) -> Iterator[Trial]:

@@ -9,9 +9,10 @@ import pytest
 
 from tests.fuzz import corpus
 from tests.fuzz.judge import Trial, judge, require
-from tests.fuzz.mutate import FORMATS, generator, mutate
+from tests.fuzz.mutate import generator, mutate
 from tests.fuzz.seed import num_inputs
 from tests.fuzz.test_fuzz_readers import valid_file
+from tests.fuzz.tokens import FORMATS
 
 
 def mutated_files(folder: Path, form: str, *arguments: str) -> Iterator[Trial]:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from largegnn.seams.tables import READERS
 from tests.fuzz import corpus
 from tests.fuzz.judge import Trial, judge, require
-from tests.fuzz.mutate import FORMATS, generator, mutate
+from tests.fuzz.mutate import generator, mutate
 from tests.fuzz.seed import num_inputs
+from tests.fuzz.tokens import FORMATS
 
 
 def mutated_files(kind: str, form: str, folder: Path) -> Iterator[Trial]:
@@ -42,7 +44,7 @@ def valid_file(folder: Path, form: str, documents: dict[str, list[bytes]]) -> st
     return str(path)
 
 
-@pytest.mark.parametrize("form", ["nt", "nq", "ttl", "tsv", "csv", "parquet"])
+@pytest.mark.parametrize("form", list(corpus.triples()))
 def test_files_of_triples(form: str, tmp_path: Path) -> None:
     valid = [valid_file(tmp_path, form, corpus.triples()), form]
     trials = mutated_files("triples", form, tmp_path)
@@ -51,7 +53,7 @@ def test_files_of_triples(form: str, tmp_path: Path) -> None:
         assert {outcome.ended for outcome in ended} == {"accepted", "refused"}
 
 
-@pytest.mark.parametrize("form", ["nt", "ttl", "tsv", "csv", "parquet"])
+@pytest.mark.parametrize("form", list(corpus.links()))
 def test_files_of_links(form: str, tmp_path: Path) -> None:
     valid = [valid_file(tmp_path, form, corpus.links())]
     require(judge("tests.fuzz.checks:read_link_file", valid, mutated_files("links", form, tmp_path)), "links")
@@ -63,11 +65,11 @@ def write_folder(folder: Path, files: dict[str, bytes]) -> None:
         (folder / name).write_bytes(data)
 
 
-def mutated_folders(layout: str, place: Path) -> Iterator[Trial]:
+def mutated_folders(layout: str, home: Path) -> Iterator[Trial]:
     """Folders with a file mutated, exchanged for another, emptied, removed, or turned into a folder."""
     files = corpus.folders()[layout]
     for number in range(num_inputs(60, 1 / 5)):
-        rng, folder = generator("folder", layout, number), place / str(number)
+        rng, folder = generator("folder", layout, number), home / str(number)
         write_folder(folder, files)
         for name in rng.sample(list(files), rng.choice((1, 1, 2))):
             _damage(rng, folder / name, files[name], list(files.values()))
@@ -103,6 +105,7 @@ def test_folders(layout: str, tmp_path: Path) -> None:
 
 def test_the_corpus_itself_is_valid(tmp_path: Path) -> None:
     """Otherwise mutations would only ever meet the first check."""
+    assert set(READERS) <= set(corpus.triples()), "a reader without examples in the corpus is not fuzzed"
     trials = []
     for form, documents in corpus.triples().items():
         for number, data in enumerate(documents):

@@ -10,8 +10,9 @@ import pytest
 from largegnn.settings import Settings, describe, toml_value
 from tests.cli.small_runs import make_pair
 from tests.fuzz.judge import Trial, judge, require
-from tests.fuzz.mutate import FORMATS, generator, mutate
+from tests.fuzz.mutate import generator, mutate
 from tests.fuzz.seed import num_inputs
+from tests.fuzz.tokens import FORMATS
 
 VALUES = {
     "zero": "0",
