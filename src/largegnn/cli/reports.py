@@ -66,8 +66,7 @@ def print_findings(result: AlignmentResult) -> None:
         f"{task.num_target_entities:,} target entities."
     )
     typer.echo(match.sentence())
-    if match.calibration.is_calibrated:
-        typer.echo(f"Threshold: confidence {threshold.confidence:.3f}.")
+    typer.echo(f"Threshold: {match.calibration.measure} {threshold.threshold:.3f}.")
     reasons = ", ".join(
         f"{count:,} {name}" for name, count in match.reasons.items() if count and name not in ("aligned", "seed")
     )

@@ -83,15 +83,17 @@ class Calibration:
 
     def evidence(self, features: npt.NDArray[Any]) -> Floats:
         """One number for each pair (p,)."""
-        return np.asarray(features @ np.asarray(self.weights) + self.offset, dtype=np.float64)
+        return Weights(np.asarray(self.weights), self.offset).evidence(features)
 
     def rate(self, features: npt.NDArray[Any], best: Mask) -> Floats:
         """The confidence of each pair, or its score, (p,) from 0 to 1; `best` are both ends' first choice."""
         evidence = self.evidence(features)
         if not self.is_calibrated:
-            return np.where(best, special.expit(evidence), 0.5 * special.expit(evidence))
+            return np.asarray(special.expit(evidence) * np.where(best, 1.0, 0.5))
         first, other = (self.precision_at_knots(is_best).mean(axis=0) for is_best in (True, False))
-        return np.where(best, np.interp(evidence, self.knots, first), np.interp(evidence, self.knots, other))
+        rates = np.interp(evidence, self.knots, first)
+        rates[~best] = np.interp(evidence[~best], self.knots, other)
+        return np.asarray(rates, dtype=np.float64)
 
     def precision_at_knots(self, is_best: bool) -> Floats:
         """The precision by every curve at the knots, (c, k), rising; of first choices, or of other pairs."""

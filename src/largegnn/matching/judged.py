@@ -12,7 +12,7 @@ Cost: linear in pairs, a few dozen passes over the judged ones.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +36,13 @@ class Weights(NamedTuple):
     features: Floats
     offset: float
 
-    def evidence(self, features: npt.NDArray[np.floating[npt.NBitBase]] | Floats) -> Floats:
+    def evidence(self, features: npt.NDArray[Any]) -> Floats:
         """One number for each pair (p,)."""
-        return np.asarray(features @ self.features + self.offset, dtype=np.float64)
+        # Column by column: a matrix product may round the same row differently beside other rows.
+        total = np.full(len(features), self.offset)
+        for column, weight in enumerate(self.features):
+            total += weight * features[:, column]
+        return total
 
 
 @dataclass(frozen=True, eq=False)

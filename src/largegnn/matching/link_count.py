@@ -87,7 +87,7 @@ def estimate_links(
 
 @dataclass(frozen=True)
 class _SideFit:
-    """Of one graph, by number of links (m,): log prior and log likelihood of the known ends; that of a random sample."""
+    """Of one graph, by number of links (m,): log prior, log likelihood of the known ends; that of a random sample."""
 
     prior: Floats
     likelihood: Floats

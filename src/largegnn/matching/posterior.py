@@ -159,7 +159,7 @@ class _Grid:
         return np.asarray((1 - _CEILINGS)[:, None, None, None] * special.expit(logits))
 
     def _shape(self, precision: Floats, num_right: Floats) -> tuple[Floats, Floats]:
-        """How well the evidence of the judged pairs fits (log likelihood), if all entities have a counterpart, and if not.
+        """How well the evidence of judged pairs fits (log likelihood), if all entities have a counterpart, and if not.
 
         If not, wrong pairs of entities with a counterpart may have more evidence than other wrong pairs.
         """

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from largegnn.artifacts import AlignmentTask, SeedsFrom
+from largegnn.matching.calibration import FEWEST_VALID
 
 __all__ = ["FEWEST_SEEDS", "FEWEST_VALID_LINKS", "seeds_warning"]
 
 # Below these a run was seen to give pairs that are mostly wrong, or scores that cannot be calibrated.
-FEWEST_SEEDS, FEWEST_VALID_LINKS = 50, 20
+FEWEST_SEEDS, FEWEST_VALID_LINKS = 50, FEWEST_VALID
 
 
 def seeds_warning(task: AlignmentTask, seeds_from: SeedsFrom = "train") -> str | None:

@@ -35,7 +35,7 @@ def export_info(
         f"channels {', '.join(settings.channels)}",
         scoring=settings.match.scoring,
         selection=settings.match.selection,
-        threshold=match.threshold.confidence,
+        threshold=match.threshold.threshold,
         calibrated=match.calibration.is_calibrated,
         created=datetime.datetime.now(datetime.UTC).date(),
         base_iri=base_iri,

@@ -44,8 +44,8 @@ from largegnn.evaluation.pair_metrics import is_complete, precision_recall_f1
 from largegnn.machine.devices import choose_device
 from largegnn.matching.candidates import build_candidates, csls, mean_nearest
 from largegnn.matching.channels import ChannelContext, gather_candidates
-from largegnn.matching.confidence import reliability
 from largegnn.matching.dense import cosine_matrix, dense_plan, fits_dense
+from largegnn.matching.reliability import reliability
 from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
 from largegnn.matching.searchers import SearchOptions, search_both
 from largegnn.matching.selection import mutual_knn, mutual_top1

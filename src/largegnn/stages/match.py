@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -25,22 +26,16 @@ from largegnn.artifacts import (
     Mask,
     Neighbors,
     ReliabilityRow,
-    are_among,
 )
-from largegnn.errors import InputError
 from largegnn.machine.devices import choose_device
-from largegnn.matching.confidence import (
-    Calibration,
-    Threshold,
-    best_f1,
-    calibrate,
-    cross_checked,
-    everything,
-    highest_recall,
-    uncalibrated,
-)
+from largegnn.matching.calibration import Calibration, calibrate
+from largegnn.matching.link_count import estimate_links
+from largegnn.matching.thresholds import Threshold, choose_threshold
 from largegnn.seams.tables import SELECTIONS
 from largegnn.settings import MatchSettings, ProtocolSettings
+
+if TYPE_CHECKING:
+    from largegnn.matching.scorings import StandIn
 
 __all__ = ["MatchOutcome", "Matched", "match"]
 
@@ -65,13 +60,22 @@ class MatchOutcome:
 
     def sentence(self) -> str:
         """How sure the accepted pairs are, in words."""
-        threshold = self.threshold
-        if not self.calibration.is_calibrated:
-            return "Not calibrated: there are too few valid links to say how many are right."
+        threshold, calibration = self.threshold, self.calibration
+        if not calibration.is_calibrated:
+            asked = "" if threshold.is_reached else " The precision asked for cannot be checked."
+            return (
+                f"Not calibrated: {calibration.num_valid:,} valid links are too few to say how many are right; "
+                f"pairs have a score, no confidence.{asked}"
+            )
         if threshold.expected_precision is None:
             return "Nothing can be expected of no pairs."
-        recall = "" if threshold.expected_recall is None else f", expected recall {threshold.expected_recall:.3f}"
-        return f"Expected precision {threshold.expected_precision:.3f}{recall}, from the valid links."
+        recall = "" if threshold.expected_recall is None else f" Expected recall {threshold.expected_recall:.3f}."
+        reached = "" if threshold.is_reached else " That is less than was asked for: these are the surest pairs."
+        return (
+            f"Expected precision {threshold.expected_precision:.3f}, between {threshold.precision_low:.3f} and "
+            f"{threshold.precision_high:.3f} nine times in ten; it rests on {calibration.num_valid:,} valid links, "
+            f"which {calibration.num_judged:,} pairs touch.{recall}{reached}"
+        )
 
 
 @dataclass(frozen=True)
@@ -112,17 +116,26 @@ def match(
     best = (ranks.source == 1) & (ranks.target == 1)
     pairs = graph.pairs(kept)
     num_free = (len(source_neighbors.queries), len(target_neighbors.queries))
-    learnt = _learn(task.held_out(protocol.seeds_from), pairs, features, best, num_free)
-    if learnt is None:
-        stand_in, columns = scoring.stand_in, graph.columns_but(_NO_FEATURE)
-        weights = [*(stand_in.evidence.get(name, 0.0) for name in columns[:1]), *stand_in.margins]
-        weights += [stand_in.evidence.get(name, 0.0) for name in columns[1:]]
-        calibration, reliability = uncalibrated(tuple(weights), stand_in.offset, float(min(num_free))), None
-    else:
-        calibration, reliability = learnt
-    confidence = calibration.confidence(features, best)
-    threshold = _cut(confidence[selected], calibration, match)
-    accepted = selected & (confidence >= threshold.confidence)
+    valid = task.held_out(protocol.seeds_from)
+    links = estimate_links(
+        _degrees(task), task.num_source_entities, np.concatenate([seeds, valid]), len(seeds), num_free
+    )
+    stand_in = _stand_in(scoring.stand_in, graph.columns_but(_NO_FEATURE))
+    calibration, reliability = calibrate(pairs, features, best, valid, links, num_free, stand_in)
+    if not calibration.is_calibrated:
+        _log.warning(
+            "match: %d valid links are too few to calibrate by: pairs have a score that orders them, no confidence",
+            len(valid),
+        )
+    rating = calibration.rate(features, best)
+    threshold = choose_threshold(
+        calibration, features[selected], best[selected], min_precision=match.min_precision, cut=match.threshold
+    )
+    if not threshold.is_reached:
+        _log.warning(
+            "match: an expected precision of %g is not reached; the surest pairs are kept", match.min_precision
+        )
+    accepted = selected & (rating >= threshold.threshold)
     order = np.lexsort((ranks.source, pairs[:, 0]))
     names = tuple(graph.evidence)
     alignment = Alignment(
@@ -133,7 +146,7 @@ def match(
         margins=np.minimum(*gaps)[order],
         source_ranks=ranks.source[order],
         target_ranks=ranks.target[order],
-        confidence=confidence[order].astype(np.float32),
+        confidence=rating[order].astype(np.float32),
         accepted=accepted[order],
         reasons=_reasons(task, task.free(protocol.seeds_from), final_embeddings.covered, pairs, selected, accepted),
     )
@@ -162,42 +175,16 @@ def _features(graph: CandidateGraph, kept: IntArray, margins: list[FloatArray]) 
     return np.stack([*columns[:1], *margins, *columns[1:]], axis=1).astype(np.float64)
 
 
-def _learn(
-    valid: IntArray,
-    pairs: IntArray,
-    features: npt.NDArray[np.float64],
-    best: Mask,
-    num_free: tuple[int, int],
-) -> tuple[Calibration, tuple[ReliabilityRow, ...] | None] | None:
-    """A calibration from the valid links, with a reliability table; None where there are too few to learn from."""
-    halves = (valid[::2], valid[1::2])
-    right = np.stack([are_among(pairs, half) for half in halves], axis=1)
-    touched = np.stack([np.isin(pairs, half).any(axis=1) for half in halves], axis=1)
-    calibration = None
-    if len(valid):
-        calibration = calibrate(
-            features, right[:, 0] | right[:, 1], touched[:, 0] | touched[:, 1], best, len(valid), num_free
-        )
-    if calibration is None:
-        _log.warning(
-            "match: %s, so the scores are not calibrated: they order pairs, but are no probabilities",
-            "there are no valid links" if not len(valid) else "too few valid links were found among the pairs",
-        )
-        return None
-    sizes = (len(halves[0]), len(halves[1]))
-    return calibration, cross_checked(features, right, touched, best, sizes, num_free)
+def _stand_in(stand_in: StandIn, columns: tuple[str, ...]) -> tuple[tuple[float, ...], float]:
+    """The weights of features nothing is known of, in their order, and the offset."""
+    weights = [stand_in.evidence.get(name, 0.0) for name in columns]
+    return (*weights[:1], *stand_in.margins, *weights[1:]), stand_in.offset
 
 
-def _cut(confidence: npt.NDArray[np.float64], calibration: Calibration, match: MatchSettings) -> Threshold:
-    """Where to cut the selected pairs."""
-    if match.min_precision > 0 and calibration.is_calibrated:
-        threshold = highest_recall(confidence, calibration.num_links, match.min_precision)
-        if threshold is not None:
-            return threshold
-        raise InputError(f"no set of pairs reaches an expected precision of {match.min_precision:g}")
-    if match.threshold == "none" or not calibration.is_calibrated:
-        return everything(confidence, calibration)
-    return best_f1(confidence, calibration.num_links)
+def _degrees(task: AlignmentTask) -> IntArray:
+    """The triples of each entity, (n,)."""
+    degrees: IntArray = np.bincount(task.triples[:, (0, 2)].ravel(), minlength=task.num_entities)
+    return degrees
 
 
 def _reasons(
