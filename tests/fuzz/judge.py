@@ -88,14 +88,14 @@ class _Worker:
             self.errors.append(line)
             del self.errors[:-40]
 
-    def ask(self, trial: Trial) -> Outcome:
-        """Try one input."""
+    def ask(self, trial: Trial, limit: float = SECONDS) -> Outcome:
+        """Try one input, for at most `limit` seconds."""
         began, used = time.monotonic(), self._processor_seconds()
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps(list(trial.arguments)) + "\n")
             self.process.stdin.flush()
-            line = self._answer(began, used)
+            line = self._answer(began, used, limit)
         except BrokenPipeError:
             line = ""
         seconds = self._processor_seconds() - used
@@ -106,9 +106,9 @@ class _Worker:
         answer = json.loads(line)
         return Outcome(trial, answer["ended"], answer.get("detail", ""), answer.get("result"), seconds)
 
-    def _answer(self, began: float, used: float) -> str | None:
+    def _answer(self, began: float, used: float, limit: float) -> str | None:
         """The next answer: None if there is none in time, an empty one if the process has ended."""
-        while self._processor_seconds() - used < SECONDS and time.monotonic() - began < _WAIT_SECONDS:
+        while self._processor_seconds() - used < limit and time.monotonic() - began < _WAIT_SECONDS:
             with contextlib.suppress(queue.Empty):
                 return self.answers.get(timeout=0.5)
         return None
@@ -156,7 +156,7 @@ class Judge:
         """Try one input."""
         if self.worker is None:
             self.worker = _Worker(self.check)
-            first = self.worker.ask(Trial("a valid input", self.valid))
+            first = self.worker.ask(Trial("a valid input", self.valid), _WAIT_SECONDS)
             assert first.ended == "accepted", f"a valid input must be accepted: {first}"
         outcome = self.worker.ask(trial)
         if outcome.ended == "failed":
