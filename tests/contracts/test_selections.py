@@ -21,16 +21,16 @@ every_selection = pytest.mark.parametrize("name", sorted(SELECTIONS))
 def test_gives_distinct_edges_in_order_within_k(name: str, drawn: tuple[CandidateGraph, FloatArray], k: int) -> None:
     graph, scores = drawn
     before = scores.copy()
-    chosen = SELECTIONS[name](graph, scores, k)
-    assert chosen.dtype.kind == "i"
-    assert bool(np.all(np.diff(chosen) > 0))
-    assert bool(np.all((chosen >= 0) & (chosen < len(graph))))
+    selected = SELECTIONS[name](graph, scores, k)
+    assert selected.dtype.kind == "i"
+    assert bool(np.all(np.diff(selected) > 0))
+    assert bool(np.all((selected >= 0) & (selected < len(graph))))
     best = np.minimum(rank_at(graph.sources, scores), rank_at(graph.targets, scores))
-    assert bool(np.all(best[chosen] <= k))
+    assert bool(np.all(best[selected] <= k))
     assert np.array_equal(scores, before)
-    assert np.array_equal(SELECTIONS[name](graph, scores, k), chosen), "the same every time"
+    assert np.array_equal(SELECTIONS[name](graph, scores, k), selected), "the same every time"
     known = edge_ranks(graph, scores)
-    assert np.array_equal(SELECTIONS[name](graph, scores, k, known), chosen), "with ranks that are known already"
+    assert np.array_equal(SELECTIONS[name](graph, scores, k, known), selected), "with ranks that are known already"
 
 
 @every_selection
@@ -39,9 +39,9 @@ def test_with_one_candidate_for_each_no_entity_is_selected_twice(
     name: str, drawn: tuple[CandidateGraph, FloatArray]
 ) -> None:
     graph, scores = drawn
-    chosen = edges_of(graph, SELECTIONS[name](graph, scores, 1))
+    selected = edges_of(graph, SELECTIONS[name](graph, scores, 1))
     for side in (0, 1):
-        ends = [edge[side] for edge in chosen]
+        ends = [edge[side] for edge in selected]
         assert len(set(ends)) == len(ends)
 
 
@@ -57,6 +57,6 @@ def test_selects_no_less_than_the_pairs_both_ends_prefer(
 @every_selection
 def test_nothing_of_nothing(name: str) -> None:
     none = np.empty(0, dtype=np.float32)
-    chosen = SELECTIONS[name](CandidateGraph(none, none), none, 5)
-    assert chosen.shape == (0,)
-    assert chosen.dtype.kind == "i"
+    selected = SELECTIONS[name](CandidateGraph(none, none), none, 5)
+    assert selected.shape == (0,)
+    assert selected.dtype.kind == "i"
