@@ -76,11 +76,11 @@ def test_too_few_seeds_are_warned_of(toy_folder: Path) -> None:
 
 
 def test_too_little_memory_is_warned_of(toy_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "available_memory_mb", lambda: 900.0)
+    monkeypatch.setattr(module, "available_memory_mb", lambda: 500.0)
     found = make(toy_folder)
     worst = max(found.memory_mb, key=lambda stage: found.memory_mb[stage])
     assert found.warnings[1].startswith(f"the stage {worst} would take about {found.peak_memory_mb:,.0f} MB")
-    assert "900 MB are free" in found.warnings[1]
+    assert "500 MB are free" in found.warnings[1]
     monkeypatch.setattr(module, "available_memory_mb", lambda: None)
     assert len(make(toy_folder).warnings) == 1, "nothing is said of what is not known"
 

@@ -18,7 +18,7 @@ _MB = 1024 * 1024
 _PROGRAM_MB, _WITH_TORCH_MB = 260, 620
 _LOAD_PER_TRIPLE, _DIVIDE_PER_TRIPLE, _TRAIN_PER_TRIPLE = 120, 150, 500
 _OUTPUT_PER_DIM = 6
-_SEARCH_CHUNK_MB = 370
+_SEARCH_CHUNK_MB, _SCORE_BYTES = 370, 4
 _MATCH_PER_EDGE = 60
 
 
@@ -35,11 +35,13 @@ def estimate_memory_mb(task: AlignmentTask, settings: Settings, plan: DivisionPl
     is_held = device.type == "cpu" and fits_dense((num_links, num_links), device)
     dense = 4 * num_links**2 / _MB if is_held else 0.0
     edges = settings.search.k * entities
+    most = min(_SEARCH_CHUNK_MB, 1000 * settings.search.max_memory_gb)
+    chunk = min(most, _SCORE_BYTES * task.num_source_entities * task.num_target_entities / _MB)
     return {
         "load": _PROGRAM_MB + _LOAD_PER_TRIPLE * triples / _MB,
         "divide": _PROGRAM_MB + _DIVIDE_PER_TRIPLE * triples / _MB,
         "train": _WITH_TORCH_MB + tables + vectors + graph,
-        "search": resident + min(_SEARCH_CHUNK_MB, 1000 * settings.search.max_memory_gb),
+        "search": resident + chunk,
         "match": resident + _MATCH_PER_EDGE * edges / _MB,
-        "evaluate": resident + dense + (_SEARCH_CHUNK_MB if num_links else 0),
+        "evaluate": resident + dense + min(_SEARCH_CHUNK_MB, _SCORE_BYTES * num_links**2 / _MB),
     }
