@@ -5,8 +5,8 @@ that is there is complete and in a known layout.
 
 Data sets are found by the names of their files, however deep they lie. LargeEA's files (`fr_triples_1`,
 `fr_triples_2`, `fr_ent_links`, two pairs in one folder) are renamed to OpenEA's, one folder a pair. The archive is read
-twice: first its names and sizes, then the files of the data sets, into a folder beside that is renamed at the end.
-A kill leaves one `.unpacking-*` folder at most.
+twice: first its names and sizes, then the files of the data sets, into a folder beside. Each data set is renamed to its
+folder when all of them are complete. A kill leaves one `.unpacking-*` folder and one `*.partial` at most.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from largegnn.data.compression import SUFFIXES
 from largegnn.data.inputs import DataInput, find_files
 from largegnn.datasets.archives import extract_files, list_files
 from largegnn.errors import InputError, StorageError
+from largegnn.machine.atomic import write_folder
 from largegnn.settings import DataSettings
 
 __all__ = ["UnpackedSet", "unpack"]
@@ -94,22 +96,15 @@ def _unpack_beside(
     made = []
     for index, (data_set, layout) in enumerate(zip(found, layouts, strict=True)):
         target = targets[data_set.at]
-        _replace(target, beside / f"new-{index}", beside / f"old-{index}")
+        write_folder(target, partial(_move_files, beside / f"new-{index}"))
         size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
         made.append(UnpackedSet(target, layout, size))
     return made
 
 
-def _replace(target: Path, new: Path, old: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists():
-        target.rename(old)
-    try:
-        new.rename(target)
-    except OSError:
-        if old.exists():
-            old.rename(target)
-        raise
+def _move_files(folder: Path, to: Path) -> None:
+    for path in folder.iterdir():
+        path.rename(to / path.name)
 
 
 def _find_sets(names: Sequence[PurePosixPath]) -> list[_Found]:
