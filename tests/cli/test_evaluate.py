@@ -1,4 +1,4 @@
-"""What is said of finished runs, alone and side by side, and what they are written as."""
+"""What is said of finished runs, by their own test links or others, alone and side by side."""
 
 from __future__ import annotations
 
@@ -6,60 +6,21 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
-import polars as pl
 import pytest
-import safetensors.numpy
 
 from largegnn import api
 from largegnn.runs.store import RunStore
-from tests.cli.small_runs import HASTY, QUICK, artifacts_of, call, make_pair, without_costs
-
-ROWS = {
-    "tsv": "alignment.tsv",
-    "parquet": "alignment.parquet",
-    "sameas": "sameas.nt",
-    "sssom": "alignment.sssom.tsv",
-    "alignment-api": "alignment.rdf",
-    "embeddings-safetensors": "embeddings.safetensors",
-    "embeddings-npy": "embeddings.npy",
-}
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_pair(tmp_path_factory.mktemp("evaluate") / "pair")
-
-
-@pytest.fixture(scope="module")
-def finished(pair: Path) -> Path:
-    call("align", pair, "--out", pair.parent / "finished", *QUICK)
-    return pair.parent / "finished"
-
-
-@pytest.fixture(scope="module")
-def untested(pair: Path) -> Path:
-    """A run on two files and seeds alone: there is nothing to measure it by."""
-    seeds = pair / "721_5fold" / "1" / "train_links"
-    call(
-        "align",
-        pair / "rel_triples_1",
-        pair / "rel_triples_2",
-        "--seeds",
-        seeds,
-        "--out",
-        pair.parent / "untested",
-        *HASTY,
-    )
-    return pair.parent / "untested"
+from tests.cli.small_runs import QUICK, artifacts_of, call, without_costs
 
 
 def test_evaluate_says_what_align_said(finished: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in finished.iterdir()}
     report = call("evaluate", finished, "--json").json()
-    assert report == json.loads((finished / "report.json").read_text())
+    written = json.loads((finished / "report.json").read_text())
+    written["stages"]["report"] = report["stages"]["report"]  # it ends after the file is written
+    assert report == written
     table = call("evaluate", finished).stdout
-    assert "seeds from train (45, 30% of the links), fold 1, 60 test links, structure only, rounds 0" in table
+    assert "seeds from train (45, 30% of the links), fold 1, 60 test links, channels structure+rules, rounds 0" in table
     for words in ("H@1 both ways", "mutual_5nn", "reliability by test links"):
         assert words in table
     assert {path: path.stat().st_mtime_ns for path in finished.iterdir()} == before, "it only looks"
@@ -69,7 +30,7 @@ def test_evaluate_measures_what_was_not_measured_yet(pair: Path, finished: Path,
     call("align", pair, "--out", tmp_path / "run", *QUICK, "--to", "match")
     report = call("evaluate", tmp_path / "run", "--json").json()
     assert without_costs(report) == without_costs(json.loads((finished / "report.json").read_text()))
-    assert "evaluate" in RunStore(tmp_path / "run").stages
+    assert {"evaluate", "report"} <= set(RunStore(tmp_path / "run").stages)
 
 
 def test_evaluate_refuses_what_is_not_finished(pair: Path, tmp_path: Path) -> None:
@@ -86,18 +47,55 @@ def test_evaluate_refuses_what_is_not_finished(pair: Path, tmp_path: Path) -> No
 
 def test_a_run_without_test_links(untested: Path) -> None:
     ended = call("evaluate", untested)
-    assert "the run has no test links to measure it by" in ended.stdout
+    assert "The run has no test links to measure it by" in ended.stdout
     assert "ideal setting" not in ended.stdout
-    assert "pairs put out" in ended.stdout
+    assert "pairs accepted" in ended.stdout
     report = call("evaluate", untested, "--json").json()
     assert report["ideal"] is None
     assert report["real"] is None
     assert report["protocol"]["num_test_links"] == 0
 
 
-def test_compare_shows_exactly_the_settings_that_differ(pair: Path, finished: Path, untested: Path) -> None:
-    other = pair.parent / "other"
-    call("align", pair, "--out", other, *QUICK, "--seed", "5", "--set", "match.k=4", "--set", "train.gamma=2.0")
+def test_other_links_judge_a_run_and_nothing_is_written(finished: Path, pair: Path, tmp_path: Path) -> None:
+    before, own = artifacts_of(finished), call("evaluate", finished, "--json").json()
+    lines = (pair / "721_5fold" / "1" / "test_links").read_text().splitlines(keepends=True)
+    (tmp_path / "same").write_text("".join(lines))
+    assert call("evaluate", finished, "--test-links", tmp_path / "same", "--json").json() == own
+    (tmp_path / "few").write_text("".join(lines[:20]))
+    few = call("evaluate", finished, "--test-links", tmp_path / "few", "--json").json()
+    assert (few["protocol"]["num_test_links"], few["protocol"]["gold"]) == (20, "partial")
+    accepted = few["real"]["accepted"]
+    assert accepted["judged"] < accepted["pairs"]
+    assert accepted["partial_precision"] > accepted["precision"]
+    full = call("evaluate", finished, "--test-links", tmp_path / "few", "--gold", "full", "--json").json()
+    assert full["protocol"]["gold"] == "full"
+    assert full["real"] == few["real"], "both readings are always in the report"
+    (tmp_path / "unknown").write_text(f"nobody\tno one\n{lines[0]}")
+    ended = call("evaluate", finished, "--test-links", tmp_path / "unknown", expect=2)
+    assert "1 of 2 links name an entity that the run does not have" in ended.stderr
+    assert "--skip-unknown" in ended.stderr
+    skipped = call("evaluate", finished, "--test-links", tmp_path / "unknown", "--skip-unknown", "--json")
+    assert skipped.json()["protocol"]["num_test_links"] == 1
+    assert "there is no gold 'silver'" in call("evaluate", finished, "--gold", "silver", expect=2).stderr
+    assert artifacts_of(finished) == before
+
+
+def test_a_run_without_test_links_is_judged_by_given_ones(untested: Path, pair: Path) -> None:
+    links = pair / "721_5fold" / "1" / "test_links"
+    ended = call("evaluate", untested, "--test-links", links)
+    assert "60 test links" in ended.stdout
+    assert "ideal setting" in ended.stdout
+
+
+@pytest.fixture(scope="module")
+def other(pair: Path) -> Path:
+    """A run with three settings changed."""
+    folder = pair.parent / "other"
+    call("align", pair, "--out", folder, *QUICK, "--seed", "5", "--set", "match.k=4", "--set", "train.gamma=2.0")
+    return folder
+
+
+def test_compare_shows_exactly_the_settings_that_differ(finished: Path, other: Path, untested: Path) -> None:
     facts = call("compare", finished, other, "--json").json()
     assert facts["settings"] == {
         "match.k": {str(finished): 5, str(other): 4},
@@ -105,63 +103,36 @@ def test_compare_shows_exactly_the_settings_that_differ(pair: Path, finished: Pa
         "train.gamma": {str(finished): 1.0, str(other): 2.0},
     }
     assert list(facts["reports"]) == [str(finished), str(other)]
+    for folder in (finished, other):
+        report, figures = facts["reports"][str(folder)], facts["figures"]
+        assert figures["hits@1 csls"][str(folder)] == report["ideal"]["csls"]["source_to_target"]["hits@1"]
+        assert figures["recall accepted"][str(folder)] == report["real"]["accepted"]["recall"]
+        assert figures["partial f1 accepted"][str(folder)] == report["real"]["accepted"]["partial_f1"]
+        assert figures["gold"][str(folder)] == "partial"
+        assert figures["pairs"][str(folder)] == report["pairs"]
     table = call("compare", finished, other, untested).stdout
-    for words in ("train.gamma", "H@1 csls", "F1 mutual 5-NN", "seconds of training", "-"):
+    for words in (
+        "settings that differ",
+        "train.gamma",
+        "hits@1 csls",
+        "recall mutual_5nn",
+        "seconds of training",
+        "-",
+    ):
         assert words in table
-    twin = shutil.copytree(finished, pair.parent / "twin")
+    for folder in (finished, other, untested):
+        assert folder.name in table
+
+
+def test_compare_of_equal_runs_and_in_a_program(finished: Path, other: Path, tmp_path: Path) -> None:
+    twin = shutil.copytree(finished, tmp_path / "twin")
     assert "none" in call("compare", finished, twin).stdout
     assert call("compare", finished, twin, "--json").json()["settings"] == {}
+    found = api.compare(finished, other)
+    assert set(found.settings) == {"match.k", "seed", "train.gamma"}
+    assert found.summaries[str(other)].settings.seed == 5
 
 
 def test_one_run_is_nothing_to_compare(finished: Path) -> None:
     for runs in ([finished], [finished, finished / ".." / finished.name]):
         assert "nothing to compare" in call("compare", *runs, expect=2).stderr
-
-
-@pytest.mark.parametrize("form", ROWS)
-def test_every_form_is_written_once_and_counted(form: str, finished: Path, tmp_path: Path) -> None:
-    result = api.open_run(finished)
-    expected = len(result.names.entities) if form.startswith("embeddings") else len(result.pairs)
-    path = tmp_path / "out" / ROWS[form]
-    printed = call("export", finished, "--form", form, "--out", tmp_path / "out").stdout
-    assert f"{path}" in printed
-    assert f" {expected} " in printed
-    data = path.read_bytes()
-    again = call("export", finished, "--form", form, "--out", tmp_path / "out", expect=2)
-    assert "the file is there already" in again.stderr
-    assert "--force" in again.stderr
-    assert path.read_bytes() == data
-    path.write_bytes(b"mine")
-    rows = call("export", finished, "--form", form, "--out", tmp_path / "out", "--force", "--json").json()
-    assert rows == {str(path): expected}
-    assert path.read_bytes() == data
-    if form == "sameas":
-        assert data.count(b"owl#sameAs") == expected
-    if form == "embeddings-npy":
-        assert np.load(path).shape == (expected, 48)
-    if form == "embeddings-safetensors":
-        assert np.array_equal(safetensors.numpy.load(data)["covered"], np.ones(expected, dtype=bool))
-    if form.startswith("embeddings"):
-        assert len(pl.read_csv(path.parent / "entities.tsv", separator="\t", quote_char=None)) == expected
-
-
-def test_all_candidates_and_several_forms(finished: Path, tmp_path: Path) -> None:
-    result, before = api.open_run(finished), artifacts_of(finished)
-    forms = ["--form", "tsv", "--form", "parquet", "--form", "sameas"]
-    rows = call("export", finished, *forms, "--all", "--out", tmp_path, "--json").json()
-    assert list(rows.values()) == [len(result.candidates), len(result.candidates), len(result.pairs)]
-    assert pl.read_parquet(tmp_path / "alignment.parquet").equals(result.candidates)
-    ended = call("export", finished, *forms, expect=2)
-    assert str(finished / "alignment.tsv") in ended.stderr
-    assert not (finished / "sameas.nt").exists(), "all forms or none"
-    assert artifacts_of(finished) == before
-    assert "no form is called 'xml'" in call("export", finished, "--form", "xml", expect=2).stderr
-
-
-def test_an_entity_list_of_someone_else_is_not_overwritten(finished: Path, tmp_path: Path) -> None:
-    (tmp_path / "entities.tsv").write_text("mine")
-    ended = call("export", finished, "--form", "embeddings-npy", "--out", tmp_path, expect=2)
-    assert "entities.tsv" in ended.stderr
-    assert (tmp_path / "entities.tsv").read_text() == "mine"
-    call("export", finished, "--form", "embeddings-npy", "--out", tmp_path, "--force")
-    call("export", finished, "--form", "embeddings-safetensors", "--out", tmp_path)

@@ -15,6 +15,7 @@ from largegnn.stages.report import RunSummary
 __all__ = ["Comparison", "compare_runs"]
 
 Figure = float | int | str | None
+_PARTIAL = ("partial_precision", "recall", "partial_f1")  # where the test links are a part of the truth
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,13 @@ def _figures(summary: RunSummary) -> dict[str, Figure]:
     found: dict[str, Figure] = {}
     evaluation, match = summary.evaluation, summary.match
     if evaluation is not None:
-        found |= {"seeds from": evaluation.protocol.seeds_from, "test links": evaluation.protocol.num_test_links}
+        protocol = evaluation.protocol
+        found |= {"seeds from": protocol.seeds_from, "test links": protocol.num_test_links, "gold": protocol.gold}
         for name, ranks in (evaluation.ideal or {}).items():
             found |= {f"{measure} {name}": value for measure, value in ranks.source_to_target.items()}
+        keys = _PARTIAL if protocol.gold == "partial" else ("precision", "recall", "f1")
         for name, pairs in (evaluation.real or {}).items():
-            found |= {f"{key} {name}": getattr(pairs, key) for key in ("precision", "recall", "f1")}
+            found |= {f"{key.replace('_', ' ')} {name}": getattr(pairs, key) for key in keys}
     if match is not None:
         found |= {"expected precision": match.threshold.expected_precision, "pairs": match.num_accepted}
     if "train" in summary.costs:
