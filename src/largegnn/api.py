@@ -78,10 +78,18 @@ def data_input(
     *,
     valid_links: AnyPath | None = None,
     test_links: AnyPath | None = None,
+    source_names: AnyPath | None = None,
+    target_names: AnyPath | None = None,
 ) -> DataInput:
     """Either calling form as one value: a data set folder alone, or SOURCE TARGET and seeds."""
-    links = {"seeds": seeds, "valid_links": valid_links, "test_links": test_links}
-    paths = {name: Path(path) for name, path in links.items() if path is not None}
+    files = {
+        "seeds": seeds,
+        "valid_links": valid_links,
+        "test_links": test_links,
+        "source_names": source_names,
+        "target_names": target_names,
+    }
+    paths = {name: Path(path) for name, path in files.items() if path is not None}
     if target is None:
         return DataInput(folder=Path(source), **paths)
     return DataInput(source=Path(source), target=Path(target), **paths)
@@ -94,10 +102,25 @@ def load(
     *,
     valid_links: AnyPath | None = None,
     test_links: AnyPath | None = None,
+    source_names: AnyPath | None = None,
+    target_names: AnyPath | None = None,
     settings: DataSettings | None = None,
+    keep_literals: bool = True,
 ) -> LoadedPair:
-    """Read a data set folder, or two triple files and their seeds, into a task and its names."""
-    return load_pair(data_input(source, target, seeds, valid_links=valid_links, test_links=test_links), settings)
+    """Read a data set folder, or two triple files and their seeds, into a task, its names and its literals.
+
+    Without literals, entities that have nothing else are left out.
+    """
+    given = data_input(
+        source,
+        target,
+        seeds,
+        valid_links=valid_links,
+        test_links=test_links,
+        source_names=source_names,
+        target_names=target_names,
+    )
+    return load_pair(given, settings, keep_literals=keep_literals)
 
 
 def align(
@@ -107,6 +130,8 @@ def align(
     *,
     valid_links: AnyPath | pl.DataFrame | NameArray | Names | None = None,
     test_links: AnyPath | pl.DataFrame | NameArray | Names | None = None,
+    source_names: AnyPath | pl.DataFrame | NameArray | Names | None = None,
+    target_names: AnyPath | pl.DataFrame | NameArray | Names | None = None,
     out: AnyPath | None = None,
     settings: AnySettings = None,
 ) -> AlignmentResult:
@@ -119,6 +144,8 @@ def align(
         as the source.
     seeds, valid_links, test_links
         Known links: two columns. Valid links choose options and calibrate, test links are for the figures alone.
+    source_names, target_names
+        What the entities are called: two columns, entity and name.
     out
         The run folder; an interrupted run in it resumes. Without, the folder is temporary.
     settings
@@ -133,18 +160,21 @@ def align(
             expected="a source, a target and seeds, or the path of a data set folder alone",
             found=f"a source of kind {type(source).__name__} and no target",
         )
-    given = {"source": source, "target": target, "seeds": seeds, "valid_links": valid_links, "test_links": test_links}
+    given = {
+        "source": source,
+        "target": target,
+        "seeds": seeds,
+        "valid_links": valid_links,
+        "test_links": test_links,
+        "source_names": source_names,
+        "target_names": target_names,
+    }
     chosen = Settings.of(settings)
     with tempfile.TemporaryDirectory(prefix="largegnn-") as scratch:
         paths = {name: as_path(value, Path(scratch) / f"{name}.parquet") for name, value in given.items()}
-        assert paths["source"] is not None
-        files = data_input(
-            paths["source"],
-            paths["target"],
-            paths["seeds"],
-            valid_links=paths["valid_links"],
-            test_links=paths["test_links"],
-        )
+        first = paths.pop("source")
+        assert first is not None
+        files = data_input(first, **paths)
         if out is not None:
             return AlignmentResult(run_pipeline(Path(out), files, chosen))
         folder = Path(tempfile.mkdtemp(prefix="largegnn-"))

@@ -114,7 +114,7 @@ def test_what_is_counted(toy_folder: Path) -> None:
     with (toy_folder / "train_links").open("a") as file:
         file.write("a\tA\nlonely\tF\n")
     (toy_folder / "test_links").write_text("d\tD\ne\tG\n")
-    summary = load_pair(DataInput(folder=toy_folder)).summary
+    summary = load_pair(DataInput(folder=toy_folder), keep_literals=False).summary
     assert summary.num_duplicate_triples == (1, 0)
     assert summary.num_attribute_triples == (4, 0)
     assert summary.num_attribute_only_entities == (1, 0), "ghost has attributes alone; lonely is linked"
@@ -204,7 +204,9 @@ class TestSeeds:
         with pytest.raises(InputError, match="file is empty"):
             load_pair(DataInput(folder=toy_folder))
         with pytest.raises(InputError, match="no seeds were given"):
-            load_pair(DataInput(source=toy_folder / "rel_triples_1", target=toy_folder / "rel_triples_2"))
+            load_pair(
+                DataInput(source=toy_folder / "rel_triples_1", target=toy_folder / "rel_triples_2"), keep_literals=False
+            )
 
     def test_all_seeds_held_out(self, toy_folder: Path) -> None:
         (toy_folder / "train_links").write_text(tabbed("a A\n"))
@@ -244,7 +246,7 @@ class TestFiles:
     def test_a_file_without_structure(self, toy_folder: Path) -> None:
         (toy_folder / "rel_triples_2").write_text('A\tname\t"x"\n')
         with pytest.raises(InputError, match="target graph has no triples between entities"):
-            load_pair(DataInput(folder=toy_folder))
+            load_pair(DataInput(folder=toy_folder), keep_literals=False)
 
     def test_two_candidates_for_one_role(self, toy_folder: Path, tmp_path: Path) -> None:
         folder = tmp_path / "pair"
@@ -256,7 +258,7 @@ class TestFiles:
             load_pair(DataInput(folder=folder))
         (folder / "source.csv").unlink()
         with pytest.raises(InputError, match=r"no train_links\.\* or seeds\.\*"):
-            load_pair(DataInput(folder=folder))
+            load_pair(DataInput(folder=folder), keep_literals=False)
         shutil.copy(toy_folder / "train_links", folder / "seeds.tsv")
         assert load_pair(DataInput(folder=folder)).summary.layout == "pair"
 

@@ -27,7 +27,7 @@ def read(path: Path, form: str = "auto") -> tuple[Triples, list[str], int]:
     named = 0
     for batch in read_triples(path, form):
         triples += zip(batch.heads, batch.relations, batch.tails, strict=True)
-        attributes += batch.attribute_heads.to_list()
+        attributes += batch.literals.heads.to_list()
         named += batch.counts.graph_names
     return triples, attributes, named
 

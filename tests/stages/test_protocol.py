@@ -11,6 +11,7 @@ import pytest
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, Evaluation, PartitionQuality, StringTable, TaskNames
+from largegnn.artifacts.literals import Literals
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadSummary
 from largegnn.data.write import write_pair
@@ -94,7 +95,7 @@ def test_the_figures_see_the_difference(runs: tuple[Path, Path]) -> None:
 
 def test_a_run_hides_the_test_links_and_nothing_else(toy_task: AlignmentTask, tmp_path: Path) -> None:
     run = Run(Settings(), RunStore(tmp_path))
-    run.keep(Loaded(toy_task, TaskNames(NO_NAMES, NO_NAMES), LoadSummary.of_task(toy_task)))
+    run.keep(Loaded(toy_task, TaskNames(NO_NAMES, NO_NAMES), Literals.empty(), LoadSummary.of_task(toy_task)))
     hidden = run.task_without_test_links()
     assert hidden.test_links.shape == (0, 2)
     for field in dataclasses.fields(AlignmentTask):

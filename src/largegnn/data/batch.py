@@ -15,8 +15,11 @@ __all__ = [
     "LONGEST_NAME",
     "LinkBatch",
     "LinkReader",
+    "LiteralBatch",
+    "NameReader",
     "ReadCounts",
     "Reader",
+    "RowReader",
     "TripleBatch",
     "TripleReader",
     "check_names",
@@ -33,7 +36,11 @@ def no_names() -> pl.Series:
 
 @dataclass(frozen=True)
 class ReadCounts:
-    """What a reader left out of a file. `triple_terms` are statements about triples, `other_statements` no links."""
+    """What a reader left out of a file or changed in it.
+
+    `triple_terms` are statements about triples, `other_statements` no links. `cut_values` were too long,
+    `broken_languages` no language tags; `dropped_literals` had no entity, no predicate or no value.
+    """
 
     byte_order_marks: int = 0
     blank_lines: int = 0
@@ -42,6 +49,9 @@ class ReadCounts:
     graph_names: int = 0
     triple_terms: int = 0
     other_statements: int = 0
+    cut_values: int = 0
+    broken_languages: int = 0
+    dropped_literals: int = 0
 
     @classmethod
     def total(cls, counts: Iterable[ReadCounts]) -> ReadCounts:
@@ -51,17 +61,44 @@ class ReadCounts:
 
 
 @dataclass(frozen=True)
+class LiteralBatch:
+    """Statements whose object is a literal: string columns of one length.
+
+    `values` are texts without quotes and escapes; `datatypes` and `languages` are "" where there is none. Left out,
+    these two are empty for all. `read_triples` cuts long values and mends the rest, so that no reader has to.
+    """
+
+    heads: pl.Series = field(default_factory=no_names)
+    predicates: pl.Series = field(default_factory=no_names)
+    values: pl.Series = field(default_factory=no_names)
+    datatypes: pl.Series = field(default_factory=no_names)
+    languages: pl.Series = field(default_factory=no_names)
+
+    def __post_init__(self) -> None:
+        for name in ("datatypes", "languages"):
+            if not len(getattr(self, name)) and len(self.heads):
+                object.__setattr__(self, name, pl.repeat("", len(self.heads), dtype=pl.String, eager=True))
+        lengths = {len(getattr(self, column.name)) for column in dataclasses.fields(self)}
+        if len(lengths) > 1:
+            raise ValueError(f"the columns of literals have {sorted(lengths)} rows")
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+
+@dataclass(frozen=True)
 class TripleBatch:
     """Triples between entities, and what else was in the same stretch of the file.
 
-    `heads`, `relations`, `tails` are string columns of one length; `attribute_heads` names the entity of each triple
-    whose tail is a literal; `counts` says what was left out.
+    `heads`, `relations`, `tails` are string columns of one length; `literals` are the triples whose tail is a literal;
+    `entities` are there whether or not anything is said of them (the rows of a table); `counts` says what was left out.
     """
 
-    heads: pl.Series
-    relations: pl.Series
-    tails: pl.Series
-    attribute_heads: pl.Series = field(default_factory=no_names)
+    heads: pl.Series = field(default_factory=no_names)
+    relations: pl.Series = field(default_factory=no_names)
+    tails: pl.Series = field(default_factory=no_names)
+    literals: LiteralBatch = field(default_factory=LiteralBatch)
+    entities: pl.Series = field(default_factory=no_names)
     counts: ReadCounts = ReadCounts()
 
 
@@ -76,18 +113,24 @@ class LinkBatch:
 
 TripleReader = Callable[[Path], Iterator[TripleBatch]]
 LinkReader = Callable[[Path], Iterator[LinkBatch]]
+NameReader = Callable[[Path], Iterator[TripleBatch]]
+RowReader = Callable[[Path, str], Iterator[TripleBatch]]
 
 
 @dataclass(frozen=True)
 class Reader:
     """One format, an entry of `READERS`: how triples and links are read, and which suffixes (`.nt`) files have.
 
-    Both functions take a path, packed or not; `largegnn.data.lines` and `largegnn.data.compression` open it.
+    The functions take a path, packed or not; `largegnn.data.lines` and `largegnn.data.compression` open it. A format
+    may also say how it holds the names of entities (`names`; without, as links), and rows that are entities, one column
+    being their key (`rows`, which takes the key too): both give literals.
     """
 
     triples: TripleReader
     links: LinkReader
     suffixes: tuple[str, ...] = ()
+    names: NameReader | None = None
+    rows: RowReader | None = None
 
 
 def check_names(columns: dict[str, pl.Series], where: Callable[[int], str]) -> None:

@@ -1,14 +1,16 @@
 """Triples and links that come later: a task grows, and what it knew keeps its place.
 
-In: a task with its names, and files of added triples and links. Out: the enlarged task and names, and where each old id
-went. One id space means source entities first, then target ones: old sources keep their ids, new sources follow them,
-old targets move up by the number of new sources, new targets come last. Relations do the same.
-Refused: triples that touch nothing the run knows, and triples of the other graph.
+In: a task with its names and literals, and files of added triples and links. Out: all of them enlarged, and where each
+old id went. One id space means source entities first, then target ones: old sources keep their ids, new sources follow
+them, old targets move up by the number of new sources, new targets come last. Relations do the same.
+Refused: triples that touch nothing the run knows, and triples of the other graph. Where literals are kept, a file may
+hold nothing else.
 Cost: the added files are read, and the triples sorted once.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,16 +19,27 @@ import numpy as np
 import polars as pl
 
 from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
+from largegnn.artifacts.literals import Literals
 from largegnn.data.batch import TripleBatch
 from largegnn.data.blank import highest_number, renumbered
 from largegnn.data.links import check_known, check_splits, read_named_links
+from largegnn.data.literal_rows import LiteralCoder, LiteralRows, join_literals
 from largegnn.data.readers import read_triples
 from largegnn.data.shown import listed, shown
-from largegnn.data.vocabulary import code_batches, lookup, number_names, number_triples, sorted_distinct, to_strings
+from largegnn.data.vocabulary import (
+    code_batches,
+    distinct,
+    lookup,
+    number_names,
+    number_triples,
+    sorted_distinct,
+    to_strings,
+)
 from largegnn.errors import InputError
 
 __all__ = ["Additions", "EnlargedTask", "enlarge_task", "shifted_ids"]
 
+_log = logging.getLogger(__name__)
 _SIDES = ("source", "target")
 _SHOWN = 5
 
@@ -50,11 +63,12 @@ class Additions:
 class EnlargedTask:
     """A task that has grown; `entity_of_old` (n,) and `relation_of_old` (R,) map the ids it had before.
 
-    The counts of what was added are (source, target).
+    The counts of what was added are (source, target). `literals` are empty where they are not kept.
     """
 
     task: AlignmentTask
     names: TaskNames
+    literals: Literals
     entity_of_old: IntArray
     relation_of_old: IntArray
     num_added_entities: tuple[int, int]
@@ -64,11 +78,12 @@ class EnlargedTask:
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One graph in ids of its own, starting at 0: the old names come first."""
+    """One graph in ids of its own, starting at 0: the old names come first; `literals` are the added ones."""
 
     entities: pl.Series
     relations: pl.Series
     triples: IntArray
+    literals: tuple[LiteralRows, ...] = ()
 
 
 def shifted_ids(num_source: int, num_target: int, num_added_source: int) -> IntArray:
@@ -78,15 +93,17 @@ def shifted_ids(num_source: int, num_target: int, num_added_source: int) -> IntA
     return ids
 
 
-def enlarge_task(task: AlignmentTask, names: TaskNames, added: Additions, form: str = "auto") -> EnlargedTask:
-    """Read what was added and number it behind what is there."""
+def enlarge_task(
+    task: AlignmentTask, names: TaskNames, added: Additions, form: str = "auto", literals: Literals | None = None
+) -> EnlargedTask:
+    """Read what was added and number it behind what is there; without `literals` those of the files are left out."""
     if not added.source_triples and not added.target_triples:
         raise InputError(
             "no triples were given", expected="--source-triples FILE, --target-triples FILE, or both of them"
         )
     old = _sides_of(task, names)
     files = (added.source_triples, added.target_triples)
-    source, target = (_grow(old, side, files[side], form) for side in (0, 1))
+    source, target = (_grow(old, side, files[side], form, literals is not None) for side in (0, 1))
     num_added = [
         (len(source.entities) - len(old[0].entities), len(target.entities) - len(old[1].entities)),
         (len(source.relations) - len(old[0].relations), len(target.relations) - len(old[1].relations)),
@@ -104,7 +121,7 @@ def enlarge_task(task: AlignmentTask, names: TaskNames, added: Additions, form: 
         "valid": entity_of_old[task.valid_links],
         "test": _with_links(entity_of_old[task.test_links], added.test_links, known),
     }
-    check_splits(splits, enlarged_names.entities.__getitem__)
+    check_splits(splits, enlarged_names.entities.__getitem__, need_seeds=bool(len(task.train_links)))
     offset, relation_offset = len(source.entities), len(source.relations)
     shift = np.array([offset, relation_offset, offset], dtype=np.int32)
     enlarged = AlignmentTask(
@@ -117,7 +134,9 @@ def enlarge_task(task: AlignmentTask, names: TaskNames, added: Additions, form: 
         valid_links=splits["valid"],
         test_links=splits["test"],
     )
-    return EnlargedTask(enlarged, enlarged_names, entity_of_old, relation_of_old, *num_added)
+    parts = [] if literals is None else [LiteralRows.of(literals, entity_of_old)]
+    every = join_literals([*parts, *source.literals, *(part.shifted(offset) for part in target.literals)])
+    return EnlargedTask(enlarged, enlarged_names, every, entity_of_old, relation_of_old, *num_added)
 
 
 def _sides_of(task: AlignmentTask, names: TaskNames) -> tuple[_Side, _Side]:
@@ -129,24 +148,34 @@ def _sides_of(task: AlignmentTask, names: TaskNames) -> tuple[_Side, _Side]:
     return source, _Side(entities[split:], relations[relation_split:], task.triples[triple_split:] - shift)
 
 
-def _grow(sides: tuple[_Side, _Side], side: int, files: tuple[Path, ...], form: str) -> _Side:
+def _grow(sides: tuple[_Side, _Side], side: int, files: tuple[Path, ...], form: str, keep_literals: bool) -> _Side:
     """One graph with the triples of the files; names it did not know are numbered behind the others."""
     old = sides[side]
     if not files:
         return old
     where = ", ".join(map(str, files))
-    graph = code_batches(_read_added(files, form, highest_number(old.entities)))
-    if not len(graph.triples):
+    coder = LiteralCoder()
+    graph = code_batches(_read_added(files, form, highest_number(old.entities)), coder.add if keep_literals else None)
+    if not len(graph.triples) and not (keep_literals and graph.num_attribute_triples):
         raise InputError(f"no triples between entities to add to the {_SIDES[side]} graph", where=where)
-    is_new = pl.Series(lookup(graph.entity_names, old.entities) < 0)
+    found = distinct([graph.entity_names, graph.attribute_entities]) if keep_literals else graph.entity_names
+    is_new = pl.Series(lookup(found, old.entities) < 0)
     if bool(is_new.all()):
-        raise _touches_nothing(graph.entity_names, sides, side, where)
+        raise _touches_nothing(found, sides, side, where)
+    if graph.num_attribute_triples and not keep_literals:
+        _log.info("%s literals to add to the %s left out", f"{graph.num_attribute_triples:,}", _SIDES[side])
     # Salted as when a pair is loaded: equal names of the two sides do not get near ids.
-    entities = pl.concat([old.entities, number_names(graph.entity_names.filter(is_new), side + 1)])
+    entities = pl.concat([old.entities, number_names(found.filter(is_new), side + 1)])
     new_relations = graph.relation_names.filter(pl.Series(lookup(graph.relation_names, old.relations) < 0))
     relations = pl.concat([old.relations, number_names(new_relations, side + 3)])
     triples = np.concatenate([old.triples, number_triples(graph, entities, relations)])
-    return _Side(entities, relations, sorted_distinct(triples, (len(entities), len(relations), len(entities))))
+    literals = coder.finish()
+    return _Side(
+        entities,
+        relations,
+        sorted_distinct(triples, (len(entities), len(relations), len(entities))),
+        (literals.with_ids(lookup(literals.head_names, entities)),),
+    )
 
 
 def _read_added(files: tuple[Path, ...], form: str, highest: int) -> Iterator[TripleBatch]:
@@ -154,9 +183,10 @@ def _read_added(files: tuple[Path, ...], form: str, highest: int) -> Iterator[Tr
     for path in files:
         offset = highest
         for batch in read_triples(path, form):
-            batch = replace(batch, heads=renumbered(batch.heads, offset), tails=renumbered(batch.tails, offset))
-            highest = max(highest, highest_number(batch.heads), highest_number(batch.tails))
-            yield batch
+            literals = replace(batch.literals, heads=renumbered(batch.literals.heads, offset))
+            heads, tails = renumbered(batch.heads, offset), renumbered(batch.tails, offset)
+            highest = max(highest, *map(highest_number, (heads, tails, literals.heads)))
+            yield replace(batch, heads=heads, tails=tails, literals=literals)
 
 
 def _touches_nothing(found: pl.Series, sides: tuple[_Side, _Side], side: int, where: str) -> InputError:

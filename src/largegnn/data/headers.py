@@ -1,8 +1,9 @@
 """The first row of a table: which column is which, whatever the columns are called and in whatever order they stand.
 
 In: the words of a row or the columns of a frame. Out: the indices of the columns that hold the head, relation and tail,
-or the source and target; None where the words do not say. Words that belong together go first, so that a table with
-`head`, `relation`, `tail` may have a `source` of its own; a mixture counts where each role has one candidate.
+the source and target, or the entity and its name; None where the words do not say. Words that belong together go first,
+so that a table with `head`, `relation`, `tail` may have a `source` of its own; a mixture counts where each role has one
+candidate.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["LINKS", "TRIPLES", "Roles", "find_predicate", "plain_word"]
+__all__ = ["LINKS", "NAMES", "TRIPLES", "Roles", "find_predicate", "plain_word"]
 
 _PREDICATES = ("predicate_id", "predicate", "relation")
 
@@ -75,5 +76,19 @@ LINKS = Roles(
         ("source_id", "target_id"),
         ("subject", "object"),
         ("kg1", "kg2"),
+    ),
+)
+NAMES = Roles(
+    ("entity", "name"),
+    (
+        ("entity", "name"),
+        ("id", "label"),
+        ("uri", "title"),
+        ("iri", "text"),
+        ("entity_id", "entity_name"),
+        ("key", "literal"),
+        ("subject", "object"),
+        ("head", "tail"),
+        ("s", "o"),
     ),
 )

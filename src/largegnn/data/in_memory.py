@@ -16,19 +16,20 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from largegnn.data.headers import LINKS, TRIPLES
+from largegnn.data.headers import LINKS, NAMES, TRIPLES, Roles
 from largegnn.data.shown import listed
 from largegnn.errors import InputError
 
 __all__ = ["as_path", "as_paths"]
 
-_GRAPHS = ("source", "target")
+_ROLES: dict[str, Roles] = {"source": TRIPLES, "target": TRIPLES, "source_names": NAMES, "target_names": NAMES}
 
 
 def as_path(value: Any, place: Path) -> Path | None:
     """The path of what is given; what is no path is written to `place` first. None stays None.
 
-    `place` is called what the value is: source and target are graphs, all else are links.
+    `place` is called what the value is: source and target are graphs, source_names and target_names names, all else
+    links.
     """
     if value is None:
         return None
@@ -59,7 +60,7 @@ def as_paths(value: Any, place: Path) -> tuple[Path, ...]:
 
 def _with_known_columns(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     """The columns of triples or links, called what the readers call them."""
-    roles = TRIPLES if name in _GRAPHS else LINKS
+    roles = _ROLES.get(name, LINKS)
     wanted, found = roles.names, roles.find(frame.columns)
     if found is None and frame.width == len(wanted):
         found = tuple(range(frame.width))

@@ -7,7 +7,7 @@ file may be packed (`rel_triples_1.gz`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from largegnn.data.compression import SUFFIXES
@@ -20,7 +20,10 @@ __all__ = ["LAYOUTS", "DataInput", "PairFiles", "find_files"]
 
 @dataclass(frozen=True)
 class DataInput:
-    """The two calling forms: a `folder`, or `source`, `target` and `seeds` (with optional link files)."""
+    """The two calling forms: a `folder`, or `source` and `target` with files of links.
+
+    Both may have files of names, which go before those of a folder.
+    """
 
     folder: Path | None = None
     source: Path | None = None
@@ -28,13 +31,16 @@ class DataInput:
     seeds: Path | None = None
     valid_links: Path | None = None
     test_links: Path | None = None
+    source_names: Path | None = None
+    target_names: Path | None = None
 
 
 @dataclass(frozen=True)
 class PairFiles:
     """The files of a pair of graphs; index 0 is the source, 1 the target.
 
-    `all_links` holds links that are not split yet. `entity_ids` and `relation_ids` translate the ids of an id folder.
+    `all_links` holds links that are not split yet. `attributes` are literals in OpenEA's form, `names` two columns,
+    entity and name. `entity_ids` and `relation_ids` translate the ids of an id folder.
     `strict_links` says whether a link to an entity the graphs do not mention is a mistake (a user's seeds) or an
     isolated entity (a data set's).
     """
@@ -46,13 +52,19 @@ class PairFiles:
     test_links: Path | None = None
     all_links: Path | None = None
     attributes: tuple[Path | None, Path | None] = (None, None)
+    names: tuple[Path | None, Path | None] = (None, None)
     entity_ids: tuple[Path, Path] | None = None
     relation_ids: tuple[Path, Path] | None = None
     strict_links: bool = False
 
+    @property
+    def has_seeds(self) -> bool:
+        """Whether there is a file of links to train on."""
+        return self.train_links is not None or self.all_links is not None
+
     def paths(self) -> list[Path]:
         """Every file that is read, without repeats."""
-        optional = [self.train_links, self.valid_links, self.test_links, self.all_links, *self.attributes]
+        optional = [self.train_links, self.valid_links, self.test_links, self.all_links, *self.attributes, *self.names]
         ids = [*(self.entity_ids or ()), *(self.relation_ids or ())]
         return list(dict.fromkeys([*self.triples, *(path for path in optional if path is not None), *ids]))
 
@@ -81,6 +93,10 @@ class _Folder:
             )
         return exact or (found[0] if found else None)
 
+    def names(self) -> tuple[Path | None, Path | None]:
+        """The files that say what the entities of each side are called."""
+        return self.find_stem("ent_names_1"), self.find_stem("ent_names_2")
+
     def need(self, name: str) -> Path:
         path = self.find(name)
         if path is None:
@@ -101,6 +117,7 @@ def find_files(given: DataInput, settings: DataSettings) -> PairFiles:
     except OSError as error:  # a name too long for the system, a folder that may not be looked into
         where = shown(str(error.filename or given.folder or given.source), 300)
         raise InputError("the path cannot be used", where=where, found=error.strerror or str(error)) from None
+    files = replace(files, names=(given.source_names or files.names[0], given.target_names or files.names[1]))
     _refuse_repeats(files)
     return files
 
@@ -111,12 +128,6 @@ def _find_pair(given: DataInput) -> PairFiles:
             "two triple files or one data set folder are needed",
             expected="FOLDER, or SOURCE TARGET --seeds FILE",
             found=f"only {given.source or given.target}" if given.source or given.target else "nothing",
-        )
-    if given.seeds is None:
-        raise InputError(
-            "no seeds were given",
-            expected="--seeds FILE with known links between the two graphs",
-            fix="write a few dozen known pairs into a two-column file: source TAB target",
         )
     return PairFiles(
         "files",
@@ -173,9 +184,10 @@ def _openea(folder: _Folder) -> PairFiles:
     """OpenEA: links split in folds below a folder such as 721_5fold; without folds, all links in ent_links."""
     triples = (folder.need("rel_triples_1"), folder.need("rel_triples_2"))
     attributes = (folder.find("attr_triples_1"), folder.find("attr_triples_2"))
+    names = folder.names()
     splits = sorted(path for path in folder.path.glob("*fold") if path.is_dir())
     if not splits:
-        return PairFiles("openea", triples, all_links=folder.need("ent_links"), attributes=attributes)
+        return PairFiles("openea", triples, all_links=folder.need("ent_links"), attributes=attributes, names=names)
     fold = _Folder(splits[0] / str(folder.fold))
     if not fold.path.is_dir():
         folds = sorted(path.name for path in splits[0].iterdir() if path.is_dir())
@@ -191,6 +203,7 @@ def _openea(folder: _Folder) -> PairFiles:
         valid_links=fold.find("valid_links"),
         test_links=fold.find("test_links"),
         attributes=attributes,
+        names=names,
     )
 
 
@@ -203,6 +216,7 @@ def _dbpedia1m(folder: _Folder) -> PairFiles:
         valid_links=folder.find("valid_links"),
         test_links=folder.find("test_links"),
         attributes=(folder.find("attr_triples_1"), folder.find("attr_triples_2")),
+        names=folder.names(),
     )
 
 
@@ -218,23 +232,22 @@ def _dbp15k(folder: _Folder) -> PairFiles:
         test_links=folder.find("ref_ent_ids"),
         entity_ids=(folder.need("ent_ids_1"), folder.need("ent_ids_2")),
         relation_ids=(relation_ids[0], relation_ids[1]) if relation_ids[0] and relation_ids[1] else None,
+        names=folder.names(),
     )
 
 
 def _pair(folder: _Folder) -> PairFiles:
-    """A plain pair: source.*, target.* and link files in any format."""
+    """A plain pair: source.*, target.* and link files in any format; links.* that are not split are for the report."""
     source, target = folder.find_stem("source"), folder.find_stem("target")
     if source is None or target is None:
         raise InputError("the folder has no source.* and target.*", where=str(folder.path))
-    train = folder.find_stem("train_links") or folder.find_stem("seeds")
-    if train is None:
-        raise InputError("the folder has no train_links.* or seeds.*", where=str(folder.path))
     return PairFiles(
         "pair",
         (source, target),
-        train_links=train,
+        train_links=folder.find_stem("train_links") or folder.find_stem("seeds"),
         valid_links=folder.find_stem("valid_links"),
-        test_links=folder.find_stem("test_links"),
+        test_links=folder.find_stem("test_links") or folder.find_stem("links"),
+        names=(folder.find_stem("source_names"), folder.find_stem("target_names")),
     )
 
 

@@ -124,9 +124,9 @@ def split_all_links(links: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     return train, valid, test
 
 
-def check_splits(splits: dict[str, IntArray], name_of: Callable[[int], str]) -> None:
+def check_splits(splits: dict[str, IntArray], name_of: Callable[[int], str], need_seeds: bool = True) -> None:
     """Refuse splits that share a link, since what is trained on cannot be tested on, and an empty train split."""
-    if not len(splits["train"]):
+    if need_seeds and not len(splits["train"]):
         raise InputError("there are no seeds at all", expected="at least one link to train on")
     keys = {split: links[:, 0].astype(np.int64) << 32 | links[:, 1] for split, links in splits.items()}
     for one, other in (("train", "test"), ("valid", "test"), ("train", "valid")):

@@ -1,7 +1,7 @@
 """N-Triples and N-Quads: plain lines through regular expressions, all others through the parser.
 
 In: a path. Out: names, block by block. Nearly all lines of a real dump are plain: the expressions take them several
-times as fast as a parser that makes Python objects. Every other line (escapes, comments, odd labels) goes to
+times as fast as a parser that makes Python objects. Every other line (escapes in names, comments, odd labels) goes to
 pyoxigraph, which is thus the judge of what is valid; each must give one statement, so that a literal without its
 closing quote cannot take in the lines that follow. CR ends a line here as LF does.
 """
@@ -9,15 +9,17 @@ closing quote cannot take in the lines that follow. CR ends a line here as LF do
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import polars as pl
 
-from largegnn.data.batch import ReadCounts, TripleBatch, check_names
+from largegnn.data.batch import LiteralBatch, ReadCounts, TripleBatch, check_names
 from largegnn.data.lines import LineBlock, line_blocks, location
+from largegnn.data.literal_syntax import tags_as_written, unescaped
 from largegnn.data.nesting import DEEPEST, Depth, too_deep
-from largegnn.data.quads import batches, parse
+from largegnn.data.quads import batches, check_closed, parse
 from largegnn.errors import InputError
 
 __all__ = ["read_line_triples"]
@@ -27,7 +29,8 @@ _LineForm = Literal["nt", "nq"]
 _IRI = r'<([^\x00-\x20<>"{}|^`\\]+)>'
 _LABEL = r"(_:[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?)"
 _ESCAPE = r"\\(?:[tbnrf\"'\\]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})"
-_LITERAL = rf'"(?:[^"\\\r\n]|{_ESCAPE})*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^<[^\x00-\x20<>"{{}}|^`\\]+>)?'
+# What follows an @ need be no language tag: dumps have @en_US, and their values are still good.
+_LITERAL = rf'"((?:[^"\\\r\n]|{_ESCAPE})*)"(?:@([^\s<>":]*)|\^\^{_IRI})?'
 _GAP = r"[ \t]*"
 _ENDS = rf"(?:{_IRI}|{_LABEL})"
 # Tried in this order, each on the lines the one before did not match. The first has no alternatives, which lets the
@@ -42,11 +45,22 @@ _PATTERNS = {
         rf"^{_GAP}{_ENDS}{_GAP}{_IRI}{_GAP}(?:{_IRI}|{_LABEL}|{_LITERAL}){_GAP}(?:{_ENDS}{_GAP})?\.{_GAP}$",
     ),
 }
-# Which groups of the patterns hold the head, the relation, the tail and the graph name.
-_Groups = tuple[tuple[str, ...], str, tuple[str, ...], tuple[str, ...]]
-_GROUPS: tuple[_Groups, _Groups] = (
-    (("1",), "2", ("3",), ("4",)),
-    (("1", "2"), "3", ("4", "5"), ("6", "7")),
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Which groups of a pattern hold what; `literal` are those of the value, the language and the datatype."""
+
+    heads: tuple[str, ...]
+    relation: str
+    tails: tuple[str, ...]
+    graphs: tuple[str, ...]
+    literal: tuple[str, str, str] | None = None
+
+
+_GROUPS = (
+    _Groups(("1",), "2", ("3",), ("4",)),
+    _Groups(("1", "2"), "3", ("4", "5"), ("9", "10"), ("6", "7", "8")),
 )
 
 
@@ -62,7 +76,7 @@ def _block_batches(path: Path, block: LineBlock, kind: _LineForm) -> Iterator[Tr
     lines = pl.DataFrame({"line": text, "number": pl.int_range(len(text), eager=True) + block.first_line})
     for pattern, groups in zip(_PATTERNS[kind], _GROUPS, strict=True):
         found = lines.select(pl.col("line").str.extract_groups(pattern).struct.unnest())
-        matched = found[groups[1]].is_not_null()
+        matched = found[groups.relation].is_not_null()
         batch = _batch_of_groups(found.filter(matched), groups)
         check_names({"head": batch.heads, "relation": batch.relations, "tail": batch.tails}, lambda _: str(path))
         yield batch
@@ -71,21 +85,29 @@ def _block_batches(path: Path, block: LineBlock, kind: _LineForm) -> Iterator[Tr
             break
     blank, comment = lines["line"].str.contains(r"^[ \t]*$"), lines["line"].str.contains(r"^[ \t]*#")
     left_out = ReadCounts(int(block.had_mark), blank_lines=int(blank.sum()), comment_lines=int(comment.sum()))
-    yield TripleBatch(batch.heads[:0], batch.heads[:0], batch.heads[:0], counts=left_out)
+    yield TripleBatch(counts=left_out)
     yield from _parsed(path, lines.filter(~(blank | comment)), kind)
 
 
 def _batch_of_groups(found: pl.DataFrame, groups: _Groups) -> TripleBatch:
-    heads, relation, tails, graphs = groups
-    names = found.select(head=pl.coalesce(heads), relation=pl.col(relation), tail=pl.coalesce(tails))
+    names = found.select(
+        head=pl.coalesce(groups.heads), relation=pl.col(groups.relation), tail=pl.coalesce(groups.tails)
+    )
     structural = names["tail"].is_not_null()
     triples = names.filter(structural)
-    named = [found[graph].is_not_null().sum() for graph in graphs if graph in found.columns]
+    named = [found[graph].is_not_null().sum() for graph in groups.graphs if graph in found.columns]
+    literals = LiteralBatch()
+    if groups.literal is not None:
+        owners = names.filter(~structural)
+        value, language, datatype = found.filter(~structural).select(groups.literal)
+        literals = LiteralBatch(
+            owners["head"], owners["relation"], unescaped(value), datatype.fill_null(""), tags_as_written(language)
+        )
     return TripleBatch(
         heads=triples["head"],
         relations=triples["relation"],
         tails=triples["tail"],
-        attribute_heads=names.filter(~structural)["head"],
+        literals=literals,
         counts=ReadCounts(graph_names=int(sum(named))),
     )
 
@@ -97,11 +119,12 @@ def _parsed(path: Path, odd: pl.DataFrame, kind: _LineForm) -> Iterator[TripleBa
     for line, number in odd.filter(pl.col("line").str.count_matches("<<", literal=True) > DEEPEST).rows():
         if Depth().is_too_deep(line.encode("utf-8")):
             raise too_deep(location(path, number))
-    num_statements, numbers = 0, odd["number"].to_list()
-    for batch in batches(path, parse(path, "\n".join(odd["line"]).encode("utf-8"), kind, numbers)):
-        num_statements += len(batch.heads) + len(batch.attribute_heads) + batch.counts.triple_terms
-        yield batch
-    if num_statements != len(odd):
+    quads = parse(path, "\n".join(odd["line"]).encode("utf-8"), kind, odd["number"].to_list())
+    found = list(batches(path, quads))
+    if sum(len(batch.heads) + len(batch.literals) + batch.counts.triple_terms for batch in found) != len(odd):
         for line, number in odd.rows():
             list(parse(path, line.encode("utf-8"), kind, [number]))
         raise InputError("a statement does not end on its line", where=str(path), expected="one statement a line")
+    for batch in found:
+        check_closed(path, batch)
+        yield batch

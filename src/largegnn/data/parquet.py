@@ -25,9 +25,9 @@ import polars as pl
 
 from largegnn.data.batch import LinkBatch, Reader, TripleBatch
 from largegnn.data.compression import as_stream, compression_of, read_chunks
-from largegnn.data.headers import LINKS, TRIPLES, Roles, find_predicate
+from largegnn.data.headers import LINKS, NAMES, TRIPLES, Roles, find_predicate
 from largegnn.data.shown import listed, shown
-from largegnn.data.tables import keep_links, split_literals
+from largegnn.data.tables import keep_links, named_entities, split_literals
 from largegnn.errors import InputError
 
 __all__ = ["PARQUET"]
@@ -50,6 +50,12 @@ def read_parquet_links(path: Path) -> Iterator[LinkBatch]:
         yield keep_links(frame, lambda row, first=first_row: f"{path}, row {first + row + 1:,}")  # type: ignore[misc]
 
 
+def read_parquet_names(path: Path) -> Iterator[TripleBatch]:
+    """Names of a Parquet file."""
+    for frame, first_row in _read(path, NAMES):
+        yield named_entities(frame, lambda row, first=first_row: f"{path}, row {first + row + 1:,}")  # type: ignore[misc]
+
+
 def _read(path: Path, roles: Roles) -> Iterator[tuple[pl.DataFrame, int]]:
     with _unpacked(path) as plain:
         columns, num_rows = _check(path, plain, roles)
@@ -61,6 +67,8 @@ def _read(path: Path, roles: Roles) -> Iterator[tuple[pl.DataFrame, int]]:
                 frame = table.slice(first_row, _ROWS).collect()
             except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
                 raise _damaged(path, str(error)) from None
+            if roles is NAMES:
+                frame = frame.with_columns(pl.col("name").fill_null(""))
             for name in roles.names:
                 if frame[name].null_count():
                     row = first_row + int(frame[name].is_null().arg_max() or 0) + 1
@@ -164,4 +172,4 @@ def _pick(path: Path, columns: list[tuple[str, str]], roles: Roles) -> dict[str,
     return picked if predicate is None else {**picked, _PREDICATE: words[predicate]}
 
 
-PARQUET = Reader(read_parquet_triples, read_parquet_links, (".parquet", ".pq"))
+PARQUET = Reader(read_parquet_triples, read_parquet_links, (".parquet", ".pq"), read_parquet_names)

@@ -1,8 +1,8 @@
 """The one door to pyoxigraph: RDF text becomes batches of names.
 
-In: text or a stream. Out: IRIs without brackets, blank nodes as `_:label`; literals count as attributes, statements
-about triples are counted and left out. IRIs are not validated: real dumps hold many that are not valid.
-Memory: a batch ends after some hundred thousand statements or 32 MB of names. Short text may stand for long names (a
+In: text or a stream. Out: IRIs without brackets, blank nodes as `_:label`, literals; statements about triples are
+counted and left out. IRIs are not validated: real dumps hold many that are not valid.
+Memory: a batch ends after some hundred thousand statements or 32 MB of text. Short text may stand for long names (a
 prefix, a base), so a file is refused once its names take much in all and very much for what was read of it.
 """
 
@@ -16,12 +16,13 @@ from typing import Any, Literal
 import polars as pl
 import pyoxigraph
 
-from largegnn.data.batch import ReadCounts, TripleBatch, check_names
+from largegnn.data.batch import LiteralBatch, ReadCounts, TripleBatch, check_names
 from largegnn.data.lines import location
+from largegnn.data.literal_syntax import LONGEST_VALUE
 from largegnn.data.shown import shown
 from largegnn.errors import InputError
 
-__all__ = ["RdfForm", "batches", "parse"]
+__all__ = ["RdfForm", "batches", "check_closed", "parse"]
 
 RdfForm = Literal["nt", "nq", "ttl"]
 _FORMS = {
@@ -92,6 +93,19 @@ def batches(
         yield batch.finish(path)
 
 
+def check_closed(path: Path, batch: TripleBatch) -> None:
+    """Refuse names with line breaks: the parser takes in the next line where an IRI lacks its bracket."""
+    for names in (batch.heads, batch.relations, batch.tails):
+        broken = names.filter(names.str.contains("[\r\n]"))
+        if len(broken):
+            raise InputError(
+                "an IRI is not closed on its line",
+                where=str(path),
+                found=shown(repr(broken[0])),
+                fix="close it with >, and write no line breaks in names",
+            )
+
+
 class _Batch:
     """Statements as lists of names, until there are enough."""
 
@@ -100,7 +114,7 @@ class _Batch:
         self.heads: list[str] = []
         self.relations: list[str] = []
         self.tails: list[str] = []
-        self.attribute_heads: list[str] = []
+        self.literals: list[tuple[str, str, str, str, str]] = []
         self.num_statements = self.num_bytes = self.num_graph_names = self.num_triple_terms = 0
 
     def add(self, quad: Any) -> None:
@@ -111,7 +125,10 @@ class _Batch:
         name = self.name(head)
         self.num_bytes += len(name)
         if isinstance(tail, pyoxigraph.Literal):
-            self.attribute_heads.append(name)
+            # One character more than is kept, so that the cut is seen and counted.
+            value, datatype = tail.value[: LONGEST_VALUE + 1], tail.datatype.value
+            self.literals.append((name, relation.value, value, datatype, tail.language or ""))
+            self.num_bytes += len(relation.value) + len(value) + len(datatype)
         elif isinstance(tail, pyoxigraph.Triple):
             self.num_triple_terms += 1
         else:
@@ -133,16 +150,10 @@ class _Batch:
             "tail": pl.Series(self.tails, dtype=pl.String),
         }
         check_names(columns, lambda _: str(path))
-        for names in columns.values():
-            broken = names.filter(names.str.contains("[\r\n]"))
-            if len(broken):
-                raise InputError(
-                    "an IRI is not closed on its line", where=str(path), found=shown(repr(broken[0])), fix="close it"
-                )
         return TripleBatch(
             columns["head"],
             columns["relation"],
             columns["tail"],
-            pl.Series(self.attribute_heads, dtype=pl.String),
-            ReadCounts(graph_names=self.num_graph_names, triple_terms=self.num_triple_terms),
+            LiteralBatch(*(pl.Series(column, dtype=pl.String) for column in zip(*self.literals, strict=True))),
+            counts=ReadCounts(graph_names=self.num_graph_names, triple_terms=self.num_triple_terms),
         )

@@ -1,6 +1,6 @@
 """The RDF formats: N-Triples, N-Quads and Turtle, packed or not.
 
-Triples are what stands between two names, literals count as attributes, graph names of quads are left out and counted.
+Triples are what stands between two names, all else are literals; graph names of quads are left out and counted.
 Links are the owl:sameAs and skos:exactMatch statements; other statements of a link file are counted.
 """
 
@@ -23,12 +23,12 @@ def _reader(triples: TripleReader, *suffixes: str) -> Reader:
         for batch in triples(path):
             yield _links_of(batch)
 
-    return Reader(triples, links, suffixes)
+    return Reader(triples, links, suffixes, names=triples)
 
 
 def _links_of(batch: TripleBatch) -> LinkBatch:
     chosen = says_same(batch.relations)
-    num_others = len(chosen) - int(chosen.sum()) + len(batch.attribute_heads)
+    num_others = len(chosen) - int(chosen.sum()) + len(batch.literals)
     counts = ReadCounts.total([batch.counts, ReadCounts(other_statements=num_others)])
     return LinkBatch(batch.heads.filter(chosen), batch.tails.filter(chosen), counts)
 

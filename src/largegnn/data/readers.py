@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
 from largegnn.data.batch import LinkBatch, ReadCounts, TripleBatch, no_names
+from largegnn.data.literal_syntax import tidied
 from largegnn.data.recognise import recognise
 from largegnn.errors import InputError
 from largegnn.seams.tables import READERS
@@ -16,9 +18,16 @@ __all__ = ["read_links", "read_triples"]
 
 
 def read_triples(path: Path, form: str = "auto") -> Iterator[TripleBatch]:
-    """The triples of a file in any format of the table."""
+    """The triples and literals of a file in any format of the table."""
     form = recognise(path, num_columns=3) if form == "auto" else form
-    yield from READERS[form].triples(path)
+    yield from map(_tidied, READERS[form].triples(path))
+
+
+def _tidied(batch: TripleBatch) -> TripleBatch:
+    if not len(batch.literals):
+        return batch
+    literals, counts = tidied(batch.literals)
+    return replace(batch, literals=literals, counts=ReadCounts.total([batch.counts, counts]))
 
 
 def read_links(path: Path) -> LinkBatch:

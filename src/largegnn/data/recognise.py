@@ -15,7 +15,7 @@ from largegnn.data.compression import SUFFIXES, read_head
 from largegnn.errors import InputError
 from largegnn.seams.tables import READERS
 
-__all__ = ["plain_name", "recognise"]
+__all__ = ["looks_like_triples", "plain_name", "recognise"]
 
 _log = logging.getLogger(__name__)
 _HEAD = 1 << 16
@@ -54,6 +54,11 @@ def recognise(path: Path, num_columns: int) -> str:
             fix="name it with --format, or give the file the usual suffix",
         )
     return found
+
+
+def looks_like_triples(path: Path) -> bool:
+    """Whether the first lines of a file are N-Triples, whatever it is called."""
+    return _content_format(read_head(path, _HEAD), num_columns=3) == "nt"
 
 
 def _named_format(suffix: str) -> str | None:

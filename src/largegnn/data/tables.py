@@ -1,8 +1,8 @@
-"""TSV and CSV: three columns of a triple file, two of a link file.
+"""TSV and CSV: three columns of a triple file, two of a link file or a name file.
 
 In: a path. Out: columns of names, block by block. TSV knows no quoting (names hold quotes in real data sets); CSV
 follows RFC 4180. A header row is recognised by its words and says which column is which; without one the columns are
-read from left to right. A tail in RDF literal syntax ("...", "..."@en, "..."^^<type>) is an attribute. Names in angle
+read from left to right. A tail in RDF literal syntax ("...", "..."@en, "..."^^<type>) is a literal. Names in angle
 brackets lose them, so that links and triples written differently still meet.
 """
 
@@ -16,17 +16,17 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from largegnn.data.batch import LinkBatch, ReadCounts, Reader, TripleBatch, check_names, no_names
+from largegnn.data.batch import LinkBatch, LiteralBatch, ReadCounts, Reader, TripleBatch, check_names
 from largegnn.data.equivalence import says_same
-from largegnn.data.headers import LINKS, TRIPLES, Roles, find_predicate, plain_word
+from largegnn.data.headers import LINKS, NAMES, TRIPLES, Roles, find_predicate, plain_word
 from largegnn.data.lines import LineBlock, last_line_end, line_blocks
+from largegnn.data.literal_syntax import LITERAL, parse_literals
 from largegnn.data.shown import listed
 from largegnn.data.splitting import Columns, Separator, SplitBlock, first_row, split_block
 
-__all__ = ["CSV", "TSV", "keep_links", "split_literals", "without_brackets"]
+__all__ = ["CSV", "TSV", "keep_links", "named_entities", "split_literals", "without_brackets"]
 
 _log = logging.getLogger(__name__)
-_LITERAL = r'(?s)^".*"(@[A-Za-z0-9-]+|\^\^.+)?$'
 _PREDICATE = "predicate"
 _WINDOW = 1 << 20
 
@@ -40,18 +40,22 @@ def read_table_triples(path: Path, separator: Separator) -> Iterator[TripleBatch
 
 
 def split_literals(frame: pl.DataFrame, where: Callable[[int], str], counts: ReadCounts | None = None) -> TripleBatch:
-    """Tell triples between entities from attributes by the syntax of their tails, and check the names."""
+    """Tell triples between entities from literals by the syntax of their tails, and check the names."""
     check_names(frame.select("head", "relation").to_dict(), where)
-    attribute_heads = no_names()
+    literals = LiteralBatch()
     row_of_kept: pl.Series | None = None
     if bool(frame["tail"].str.starts_with('"').any()):
-        literal = frame["tail"].str.contains(_LITERAL)
-        attribute_heads, row_of_kept = frame.filter(literal)["head"], (~literal).arg_true()
-        frame = frame.filter(~literal)
+        is_literal = frame["tail"].str.contains(LITERAL)
+        literals, row_of_kept = _literals_of(frame.filter(is_literal)), (~is_literal).arg_true()
+        frame = frame.filter(~is_literal)
     check_names({"tail": frame["tail"]}, lambda row: where(row if row_of_kept is None else int(row_of_kept[row])))
     frame = without_brackets(frame)
-    heads = without_brackets(attribute_heads.alias("head").to_frame())["head"]
-    return TripleBatch(frame["head"], frame["relation"], frame["tail"], heads, counts or ReadCounts())
+    return TripleBatch(frame["head"], frame["relation"], frame["tail"], literals, counts=counts or ReadCounts())
+
+
+def _literals_of(frame: pl.DataFrame) -> LiteralBatch:
+    names, parsed = without_brackets(frame.select("head", "relation")), parse_literals(frame["tail"])
+    return LiteralBatch(names["head"], names["relation"], parsed["value"], parsed["datatype"], parsed["language"])
 
 
 def read_table_links(path: Path, separator: Separator) -> Iterator[LinkBatch]:
@@ -70,6 +74,21 @@ def keep_links(frame: pl.DataFrame, where: Callable[[int], str], counts: ReadCou
         ends = ends.filter(chosen)
         counts = ReadCounts.total([counts, ReadCounts(other_statements=len(chosen) - len(ends))])
     return LinkBatch(ends["source"], ends["target"], counts)
+
+
+def read_table_names(path: Path, separator: Separator) -> Iterator[TripleBatch]:
+    """Names of a table of two columns, or of one whose header names two."""
+    for split, counts in _read_table(path, separator, NAMES):
+        yield named_entities(split.frame, split.where, counts)
+
+
+def named_entities(frame: pl.DataFrame, where: Callable[[int], str], counts: ReadCounts | None = None) -> TripleBatch:
+    """The names of a frame with `entity` and `name`, as literals."""
+    entities = frame.select("entity")
+    check_names(entities.to_dict(), where)
+    heads, parsed = without_brackets(entities)["entity"], parse_literals(frame["name"])
+    literals = LiteralBatch(heads, heads, parsed["value"], parsed["datatype"], parsed["language"])
+    return TripleBatch(literals=literals, counts=counts or ReadCounts())
 
 
 def without_brackets(frame: pl.DataFrame) -> pl.DataFrame:
@@ -157,7 +176,7 @@ def _record_end(block: bytes) -> int:
 
 def _reader(separator: Separator, *suffixes: str) -> Reader:
     triples, links = partial(read_table_triples, separator=separator), partial(read_table_links, separator=separator)
-    return Reader(triples, links, suffixes)
+    return Reader(triples, links, suffixes, partial(read_table_names, separator=separator))
 
 
 TSV = _reader("\t", ".tsv", ".tab")

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from largegnn.data.batch import ReadCounts, TripleBatch, no_names
+from largegnn.data.batch import ReadCounts, TripleBatch
 from largegnn.data.blank import nameless
 from largegnn.data.compression import as_stream, read_chunks, without_mark
 from largegnn.data.nesting import guard_depth
-from largegnn.data.quads import batches, parse
+from largegnn.data.quads import batches, check_closed, parse
 
 __all__ = ["read_turtle_triples"]
 
@@ -28,10 +28,12 @@ def read_turtle_triples(path: Path) -> Iterator[TripleBatch]:
     """Triples of a Turtle file."""
     had_mark, chunks = without_mark(read_chunks(path))
     if had_mark:
-        yield TripleBatch(no_names(), no_names(), no_names(), counts=ReadCounts(byte_order_marks=1))
+        yield TripleBatch(counts=ReadCounts(byte_order_marks=1))
     text = _Text(guard_depth(path, chunks, lambda: without_mark(read_chunks(path))[1]))
     with as_stream(text) as stream:
-        yield from batches(path, parse(path, stream, "ttl"), text.name_blank, lambda: text.num_bytes)
+        for batch in batches(path, parse(path, stream, "ttl"), text.name_blank, lambda: text.num_bytes):
+            check_closed(path, batch)
+            yield batch
 
 
 class _Text:

@@ -9,19 +9,20 @@ set of names alone, not on the order of lines, and equal names on the two sides 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from largegnn.artifacts import IntArray, StringTable
-from largegnn.data.batch import ReadCounts, TripleBatch, no_names
+from largegnn.data.batch import LiteralBatch, ReadCounts, TripleBatch, no_names
 from largegnn.data.iri import decode_names
 from largegnn.machine.progress import progress
 
 __all__ = [
     "CodedGraph",
+    "Vocabulary",
     "code_batches",
     "distinct",
     "lookup",
@@ -35,29 +36,39 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CodedGraph:
-    """One graph with provisional codes: `triples` (m, 3) index into the two name columns; nothing is sorted yet."""
+    """One graph with provisional codes: `triples` (m, 3) index into the two name columns; nothing is sorted yet.
+
+    `attribute_entities` have literals, `listed_entities` are there on their own account, `num_listed` times in all.
+    """
 
     entity_names: pl.Series
     relation_names: pl.Series
     triples: IntArray
     attribute_entities: pl.Series
     num_attribute_triples: int
+    listed_entities: pl.Series
+    num_listed: int
     counts: ReadCounts
 
 
-def code_batches(batches: Iterable[TripleBatch]) -> CodedGraph:
-    """Code every batch, then unite their vocabularies."""
-    entities, relations = _Vocabulary(), _Vocabulary()
+def code_batches(batches: Iterable[TripleBatch], keep: Callable[[LiteralBatch], None] | None = None) -> CodedGraph:
+    """Code every batch, then unite their vocabularies; literals are handed to `keep`, and counted at any rate."""
+    entities, relations = Vocabulary(), Vocabulary()
     attribute_entities, num_attributes, counts = no_names(), 0, ReadCounts()
+    listed_entities, num_listed = no_names(), 0
     with progress("reading", None, "triples") as work:
         for batch in batches:
             entities.add(pl.concat([batch.heads, batch.tails]))
             relations.add(batch.relations)
-            num_attributes += len(batch.attribute_heads)
+            num_attributes, num_listed = num_attributes + len(batch.literals), num_listed + len(batch.entities)
             counts = ReadCounts.total([counts, batch.counts])
-            if len(batch.attribute_heads):
-                attribute_entities = pl.concat([attribute_entities, batch.attribute_heads.unique()]).unique()
-            work.advance(len(batch.heads) + len(batch.attribute_heads))
+            if len(batch.literals):
+                attribute_entities = pl.concat([attribute_entities, batch.literals.heads.unique()]).unique()
+                if keep is not None:
+                    keep(batch.literals)
+            if len(batch.entities):
+                listed_entities = pl.concat([listed_entities, batch.entities.unique()]).unique()
+            work.advance(len(batch.heads) + len(batch.literals))
     entity_names, entity_codes = entities.finish()
     relation_names, relation_codes = relations.finish()
     # Each batch's entity codes are its heads, then its tails.
@@ -67,10 +78,19 @@ def code_batches(batches: Iterable[TripleBatch]) -> CodedGraph:
         block = triples[end : end + len(middle)]
         block[:, 0], block[:, 1], block[:, 2] = ends[: len(middle)], middle, ends[len(middle) :]
         end += len(middle)
-    return CodedGraph(entity_names, relation_names, triples, decode_names(attribute_entities), num_attributes, counts)
+    return CodedGraph(
+        entity_names,
+        relation_names,
+        triples,
+        decode_names(attribute_entities),
+        num_attributes,
+        decode_names(listed_entities),
+        num_listed,
+        counts,
+    )
 
 
-class _Vocabulary:
+class Vocabulary:
     """Columns of names, each coded against its own distinct names until all have been seen."""
 
     def __init__(self) -> None:
@@ -78,11 +98,13 @@ class _Vocabulary:
         self._codes: list[IntArray] = []
 
     def add(self, names: pl.Series) -> None:
+        """Take in one more column."""
         own = names.unique()
         self._names.append(own)
         self._codes.append(lookup(names, own))
 
     def finish(self) -> tuple[pl.Series, list[IntArray]]:
+        """The distinct names of all columns, and the code of each name of each column."""
         own = [decode_names(names) for names in self._names]
         every = pl.concat([no_names(), *own]).unique()
         return every, [lookup(names, every)[codes] for names, codes in zip(own, self._codes, strict=True)]

@@ -52,7 +52,7 @@ class Forecast:
 
 def forecast(given: DataInput, settings: Settings) -> Forecast:
     """Read the input and say what a run over it would take here."""
-    task = load_pair(given, settings.data).task
+    task = load_pair(given, settings.data, keep_literals=settings.keep_literals).task
     plan = plan_for(task, settings.division, settings.landmarks, settings.device)
     memory = {stage: round(mb) for stage, mb in estimate_memory_mb(task, settings, plan).items()}
     warnings = [seeds_warning(task, settings.protocol.seeds_from)]

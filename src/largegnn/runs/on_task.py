@@ -27,6 +27,7 @@ from largegnn.artifacts import (
     TaskNames,
     TrainedModel,
 )
+from largegnn.artifacts.literals import Literals
 from largegnn.data.load import LoadSummary
 from largegnn.division.quality import share_kept
 from largegnn.errors import InputError
@@ -99,7 +100,7 @@ def run_task(
     store, chosen = open_store(Path(folder)), Settings.of(settings)
     inputs = {"task": InputFile(_checksum(task, names))}
     nothing = StringTable.from_strings(())
-    loaded = Loaded(task, names or TaskNames(nothing, nothing), LoadSummary.of_task(task))
+    loaded = Loaded(task, names or TaskNames(nothing, nothing), Literals.empty(), LoadSummary.of_task(task))
     with store.lock():
         _refuse_other_task(store, stage_fingerprints(chosen, inputs)["load"])
         store.update_manifest(input=None, input_files=plain_files(inputs))

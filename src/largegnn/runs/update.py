@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from largegnn.artifacts import AlignmentTask, Mask, SubgraphSet, TaskNames, TrainedModel, to_plain
+from largegnn.artifacts.literals import Literals
 from largegnn.artifacts.update import UpdateReport
 from largegnn.data.enlarge import Additions, EnlargedTask, enlarge_task
 from largegnn.data.load import LoadSummary
@@ -50,7 +51,14 @@ def update_run(folder: Path, added: Additions, out: Path, form: str = "auto", de
     """Build in `out` the run of `folder` enlarged by what was added."""
     _refuse_existing(out)  # before anything is read; and again once no other update can make it
     run = _finished_run(folder)
-    grown = enlarge_task(run.artifact("task", AlignmentTask), run.artifact("names", TaskNames), added, form)
+    literals = run.artifact("literals", Literals)
+    grown = enlarge_task(
+        run.artifact("task", AlignmentTask),
+        run.artifact("names", TaskNames),
+        added,
+        form,
+        literals if run.settings.keep_literals else None,
+    )
     _warn_of_growth(run, grown)
     settings = _grown_settings(run.settings, run.artifact("task", AlignmentTask), grown.task, device)
     partial = out.with_name(f".{out.name}.partial")
@@ -118,7 +126,7 @@ def _build(folder: Path, old: Run, grown: EnlargedTask, settings: Settings, inpu
     old_task, store = old.artifact("task", AlignmentTask), RunStore(folder)
     store.update_manifest(made_by=__version__, input=None, input_files=plain_files(inputs))
     summary = dataclasses.replace(old.outcome("load", LoadSummary), layout="update")
-    put_stage(store, settings, inputs, "load", Loaded(grown.task, grown.names, summary))
+    put_stage(store, settings, inputs, "load", Loaded(grown.task, grown.names, grown.literals, summary))
     run = run_pipeline(folder, None, settings, last="subgraphs")
     task, subgraphs = run.task_without_test_links(), run.artifact("subgraphs", SubgraphSet)
     model, found = enlarge_model(old.final_model(), old_task, grown)

@@ -1,0 +1,228 @@
+"""One graph out of its files: triples with provisional codes, literals, names, and the ids of an id folder.
+
+In: the files of a pair and which side is wanted. Out: a `Side`, then with the links at hand a `NumberedSide`: ids of
+its own that start at 0. Names of entities that the graph does not have are counted, and refused where it has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from largegnn.artifacts import IntArray
+from largegnn.data.attributes import read_attributes
+from largegnn.data.batch import ReadCounts, TripleBatch, no_names
+from largegnn.data.inputs import PairFiles
+from largegnn.data.literal_rows import CodedLiterals, LiteralCoder, LiteralRows
+from largegnn.data.name_files import read_names
+from largegnn.data.near import near_names
+from largegnn.data.readers import read_links, read_triples
+from largegnn.data.shown import listed, shown
+from largegnn.data.vocabulary import CodedGraph, code_batches, distinct, lookup, number_names, number_triples
+from largegnn.errors import InputError
+from largegnn.settings import DataSettings
+
+__all__ = ["SIDES", "NumberedSide", "Side", "link_translator", "read_side"]
+
+SIDES = ("source", "target")
+
+
+@dataclass(frozen=True)
+class NumberedSide:
+    """One graph in final ids of its own, starting at 0.
+
+    `literals` are parts to be joined; `num_alone` entities have literals and are in no triple and no link.
+    """
+
+    entities: pl.Series
+    relations: pl.Series
+    triples: IntArray
+    literals: tuple[LiteralRows, ...]
+    num_alone: int
+    num_unknown_names: int
+
+    def count_isolated(self) -> int:
+        """Entities in no triple."""
+        in_triples = np.zeros(len(self.entities), dtype=bool)
+        in_triples[self.triples[:, 0]] = True
+        in_triples[self.triples[:, 2]] = True
+        return int((~in_triples).sum())
+
+
+@dataclass(frozen=True)
+class Side:
+    """One graph as read: coded triples and literals, names from a file, and the entities an id folder lists.
+
+    `literals` is None where literals are not kept; then entities that have nothing else are left out.
+    """
+
+    graph: CodedGraph
+    counts: ReadCounts
+    literals: CodedLiterals | None = None
+    names: CodedLiterals | None = None
+    name_file: Path | None = None
+    name_of_id: pl.DataFrame | None = None
+
+    def known(self) -> pl.Series:
+        """Every entity the files of this graph mention, but for those of a name file."""
+        return distinct([self.graph.entity_names, self.graph.attribute_entities, self.listed()])
+
+    def listed(self) -> pl.Series:
+        """Entities that an id folder or the rows of a table name, whatever is said of them."""
+        ids = no_names() if self.name_of_id is None else self.name_of_id["name"]
+        return pl.concat([self.graph.listed_entities, ids])
+
+    def numbered(self, linked: list[pl.Series], salt: int) -> NumberedSide:
+        """The graph in ids; `linked` are the entities of links, which are there too."""
+        graph = self.graph
+        structural = distinct([graph.entity_names, self.listed(), *linked])
+        alone = graph.attribute_entities.filter(pl.Series(lookup(graph.attribute_entities, structural) < 0))
+        kept = structural if self.literals is None else pl.concat([structural, alone])
+        entities, relations = number_names(kept, salt), number_names(graph.relation_names, salt + 2)
+        triples = number_triples(graph, entities, relations)
+        parts = [] if self.literals is None else [self.literals.with_ids(lookup(self.literals.head_names, entities))]
+        num_unknown = 0
+        if self.names is not None:
+            ids = lookup(self.names.head_names, entities)
+            num_unknown = int((ids < 0).sum())
+            if num_unknown == len(ids):
+                raise _names_nobody(self.name_file, self.names.head_names, entities)
+            parts.append(self.names.with_ids(ids))
+        return NumberedSide(entities, relations, triples, tuple(parts), len(alone), num_unknown)
+
+
+def read_side(files: PairFiles, side: int, settings: DataSettings, keep_literals: bool) -> Side:
+    """Read the files of one graph."""
+    path, attributes, names = files.triples[side], files.attributes[side], files.names[side]
+    batches: Iterator[TripleBatch] = read_triples(path, settings.format)
+    if attributes is not None:
+        batches = chain(batches, read_attributes(attributes))
+    coder = LiteralCoder()
+    graph = code_batches(batches, coder.add if keep_literals else None)
+    if not len(graph.triples):
+        _refuse_no_triples(graph, SIDES[side], path, keep_literals)
+    read = Side(graph, graph.counts, coder.finish() if keep_literals else None)
+    if names is not None and keep_literals:
+        read = _with_names(read, names)
+    if files.entity_ids is None:
+        return read
+    return _with_ids(read, files, side)
+
+
+def _with_names(side: Side, path: Path) -> Side:
+    coder = LiteralCoder()
+    found = code_batches(read_names(path), coder.add)
+    if not found.num_attribute_triples:
+        raise InputError("the file holds no names", where=str(path), expected="two columns: entity, name")
+    counts = ReadCounts.total([side.counts, found.counts])
+    return replace(side, names=coder.finish(), name_file=path, counts=counts)
+
+
+def _with_ids(side: Side, files: PairFiles, index: int) -> Side:
+    """The graph of an id folder by the names of its ids."""
+    assert files.entity_ids is not None
+    path, name_of_id, graph = files.triples[index], _read_ids(files.entity_ids[index]), side.graph
+    graph = replace(
+        graph,
+        entity_names=_translate(graph.entity_names, name_of_id, path),
+        attribute_entities=_translate_known(graph.attribute_entities, name_of_id).unique(),
+    )
+    if files.relation_ids is not None:
+        relations = _read_ids(files.relation_ids[index])
+        graph = replace(graph, relation_names=_translate(graph.relation_names, relations, path))
+    literals, names = (
+        None if coded is None else replace(coded, head_names=_translate_known(coded.head_names, name_of_id))
+        for coded in (side.literals, side.names)
+    )
+    return replace(side, graph=graph, literals=literals, names=names, name_of_id=name_of_id)
+
+
+def link_translator(source: Side, target: Side) -> Callable[[pl.Series, int, Path], pl.Series] | None:
+    """What turns the ids of an id folder's links into names; None where links have names."""
+    if source.name_of_id is None or target.name_of_id is None:
+        return None
+    tables = (source.name_of_id, target.name_of_id)
+    return lambda ids, side, path: _translate(ids, tables[side], path)
+
+
+def _read_ids(path: Path) -> pl.DataFrame:
+    """The columns `id` and `name` of an id file, both distinct."""
+    links = read_links(path)
+    table = pl.DataFrame({"id": links.sources, "name": links.targets})
+    for column in ("id", "name"):
+        repeated = table[column].filter(table[column].is_duplicated())
+        if len(repeated):
+            raise InputError(
+                f"an {column} stands twice in the id file",
+                where=str(path),
+                found=shown(str(repeated.first())),
+                fix="keep one",
+            )
+    return table
+
+
+def _translate(ids: pl.Series, name_of_id: pl.DataFrame, path: Path) -> pl.Series:
+    codes = lookup(ids, name_of_id["id"])
+    if bool((codes < 0).any()):
+        unknown = ids.filter(pl.Series(codes < 0))
+        raise InputError(
+            f"{unknown.n_unique():,} ids have no name in the id files",
+            where=str(path),
+            found=listed(unknown.unique(maintain_order=True)),
+        )
+    return name_of_id["name"].gather(codes)
+
+
+def _translate_known(names: pl.Series, name_of_id: pl.DataFrame) -> pl.Series:
+    """Names, and those of ids where one is no name: files of literals have either."""
+    codes = lookup(names, name_of_id["id"])
+    is_id = pl.Series((codes >= 0) & (lookup(names, name_of_id["name"]) < 0))
+    found = name_of_id["name"].gather(np.maximum(codes, 0)) if len(name_of_id) else names
+    return pl.select(pl.when(is_id).then(found).otherwise(names)).to_series()
+
+
+def _refuse_no_triples(graph: CodedGraph, side: str, path: Path, keep_literals: bool) -> None:
+    """A graph without structure: mostly it is the file of the literals, or all names are in quotes."""
+    problem = f"the {side} graph has no triples between entities"
+    if len(graph.listed_entities):
+        if keep_literals:
+            return
+        raise InputError(
+            problem,
+            where=str(path),
+            expected="triples, or names and values to compare",
+            found=f"a table of {len(graph.listed_entities):,} rows",
+            fix="compare the values too: leave `--channels structure` out",
+        )
+    if not graph.num_attribute_triples:
+        raise InputError(problem, where=str(path), expected="lines such as head TAB relation TAB tail")
+    quoted = graph.attribute_entities.str.starts_with('"').all()
+    if keep_literals and not quoted:
+        return
+    raise InputError(
+        problem,
+        where=str(path),
+        expected="tails that are names of entities",
+        found=f"{graph.num_attribute_triples:,} triples, all with literals (tails in quotes)",
+        fix="take the quotes away: TSV has none, or save the file as CSV"
+        if quoted
+        else "give the file of the relations between entities; this one seems to hold their names and values only",
+    )
+
+
+def _names_nobody(path: Path | None, found: pl.Series, known: pl.Series) -> InputError:
+    """What to say of a name file none of whose entities the graph has."""
+    near = near_names(found.head(5), known)
+    cause = "; ".join(f"{shown(name)} may be {listed(near[name])}" for name in near)
+    return InputError(
+        "the name file names no entity of its graph",
+        where=str(path),
+        expected=f"entities as the graph writes them, such as {listed(known.sort().head(3))}",
+        found=f"{len(found):,} entities, all unknown: {listed(found.sort())}",
+        fix=cause or "check that the name files of source and target are not swapped",
+    )

@@ -1,0 +1,100 @@
+"""What loading found: counts of all that was read, dropped and noticed, and the words for them."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from largegnn.artifacts import AlignmentTask
+
+__all__ = ["LoadSummary", "say"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LoadSummary:
+    """What was read, dropped and noticed on the way; pairs of numbers are (source, target).
+
+    Attribute triples are statements with a literal as they stand in the files; `num_literals` of them are distinct and
+    kept. Entities with attributes alone, which no triple and no link mentions, are in the task only if literals are
+    kept.
+    """
+
+    layout: str
+    num_triples_read: tuple[int, int]
+    num_duplicate_triples: tuple[int, int]
+    num_attribute_triples: tuple[int, int]
+    num_attribute_only_entities: tuple[int, int]
+    num_isolated_entities: tuple[int, int]
+    num_named_graphs: tuple[int, int]
+    num_repeated_links: int
+    num_skipped_links: int
+    num_many_to_one_links: int
+    num_held_out_links: int
+    num_triple_terms: tuple[int, int] = (0, 0)
+    num_blank_lines: tuple[int, int] = (0, 0)
+    num_comment_lines: tuple[int, int] = (0, 0)
+    num_header_rows: tuple[int, int] = (0, 0)
+    num_byte_order_marks: tuple[int, int] = (0, 0)
+    num_other_link_statements: int = 0
+    num_literals: tuple[int, int] = (0, 0)
+    num_predicates: tuple[int, int] = (0, 0)
+    num_cut_values: tuple[int, int] = (0, 0)
+    num_broken_languages: tuple[int, int] = (0, 0)
+    num_dropped_literals: tuple[int, int] = (0, 0)
+    num_unknown_names: tuple[int, int] = (0, 0)
+    num_repeated_keys: tuple[int, int] = (0, 0)
+
+    @classmethod
+    def of_task(cls, task: AlignmentTask) -> LoadSummary:
+        """The summary of a task that was not read from files: nothing was dropped."""
+        sides = (task.num_source_triples, len(task.triples) - task.num_source_triples)
+        none = (0, 0)
+        return cls("in memory", sides, none, none, none, none, none, 0, 0, 0, 0)
+
+
+def say(summary: LoadSummary, keep_literals: bool) -> None:
+    """Log what a user would want to know and might not expect."""
+    alone = "kept as isolated" if keep_literals else "left out"
+    pairs = (
+        ("duplicate triples removed", summary.num_duplicate_triples),
+        ("attribute triples counted and kept out of the structure", summary.num_attribute_triples),
+        (f"entities with attributes alone, in no triple and no link, {alone}", summary.num_attribute_only_entities),
+        ("entities in no triple, kept as isolated", summary.num_isolated_entities),
+        ("graph names of quads dropped", summary.num_named_graphs),
+        ("statements about triples left out", summary.num_triple_terms),
+        ("blank lines skipped", summary.num_blank_lines),
+        ("comment lines skipped", summary.num_comment_lines),
+        ("header rows skipped", summary.num_header_rows),
+        ("byte-order marks skipped", summary.num_byte_order_marks),
+        ("literals kept", summary.num_literals),
+        ("values cut at 10,000 characters", summary.num_cut_values),
+        ("language tags that are none, left out", summary.num_broken_languages),
+        ("literals without an entity, a predicate or a value, left out", summary.num_dropped_literals),
+        ("rows of a table with a key that another row has too, joined", summary.num_repeated_keys),
+    )
+    for text, (source, target) in pairs:
+        if source or target:
+            _log.info("%s: %s in the source, %s in the target", text, f"{source:,}", f"{target:,}")
+    counts = (
+        ("statements of the link files that are no links, left out", summary.num_other_link_statements),
+        ("links that repeat another line, dropped", summary.num_repeated_links),
+        ("links to unknown entities, skipped", summary.num_skipped_links),
+        ("seeds held out as valid links (data.valid_share)", summary.num_held_out_links),
+    )
+    for text, count in counts:
+        if count:
+            _log.info("%s: %s", text, f"{count:,}")
+    if any(summary.num_unknown_names):
+        source, target = summary.num_unknown_names
+        _log.warning(
+            "entities in the name files that the graphs do not mention, left out: %s in the source, %s in the target",
+            f"{source:,}",
+            f"{target:,}",
+        )
+    if summary.num_many_to_one_links:
+        _log.warning(
+            "%s train and valid links are not one-to-one: each connected group becomes one node when merged",
+            f"{summary.num_many_to_one_links:,}",
+        )
