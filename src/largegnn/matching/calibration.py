@@ -75,6 +75,7 @@ class Calibration:
     knots: tuple[float, ...] = ()
     bend: tuple[float, ...] = ()
     curves: tuple[CurveRow, ...] = ()
+    basis: Literal["valid links", "decoys"] = "valid links"
 
     @property
     def measure(self) -> Literal["confidence", "score"]:

@@ -156,7 +156,8 @@ class _Grid:
     def _precision(self, slopes: Floats, offsets: Floats) -> Floats:
         """The precision at each bin by every curve, (ceilings, slopes, offsets, bins)."""
         logits = slopes[:, None, None] * (self._pairs.centres - self._centre) + offsets[:, None]
-        return np.asarray((1 - _CEILINGS)[:, None, None, None] * special.expit(logits))
+        # Not quite 0 or 1: the logarithms of both are taken.
+        return np.clip((1 - _CEILINGS)[:, None, None, None] * special.expit(logits), 1e-12, 1 - 1e-12)
 
     def _shape(self, precision: Floats, num_right: Floats) -> tuple[Floats, Floats]:
         """How well the evidence of judged pairs fits (log likelihood), if all entities have a counterpart, and if not.
