@@ -33,7 +33,7 @@ def evaluate_command(
         ),
     ] = None,
     skip_unknown: Annotated[
-        bool, typer.Option("--skip-unknown", help="Leave out test links that name unknown entities.")
+        bool, typer.Option("--skip-unknown", help="Skip test links that name unknown entities.")
     ] = False,
     as_json: options.JsonOption = False,
 ) -> None:

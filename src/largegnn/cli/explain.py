@@ -21,7 +21,9 @@ _NEIGHBORS = 10
 def explain_command(
     run: RunArgument,
     entity: Annotated[str, typer.Argument(help="An entity, written as in its file.")],
-    side: Annotated[str | None, typer.Option("--side", help="source or target, where both have that name.")] = None,
+    side: Annotated[
+        str | None, typer.Option("--side", help="source or target. Needed where both have the name.")
+    ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Show an entity's candidates, the evidence for each, and the matched neighbours that speak for it."""

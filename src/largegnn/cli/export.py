@@ -21,7 +21,7 @@ _FORMS = f"{', '.join(EXPORTERS)}, embeddings-safetensors, embeddings-npy"
 
 def export_command(
     run: RunArgument,
-    forms: Annotated[list[str], typer.Option("--form", help=f"May be repeated: {_FORMS}.")],
+    forms: Annotated[list[str], typer.Option("--form", help=f"{_FORMS}. May be repeated.")],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder for the files. Default: the run folder.")
     ] = None,
@@ -29,13 +29,14 @@ def export_command(
         bool, typer.Option("--all", help="tsv and parquet: all candidate pairs, not only the accepted ones.")
     ] = False,
     base_iri: Annotated[
-        str | None, typer.Option("--base-iri", help="IRI that names which are none are appended to, in RDF forms.")
+        str | None, typer.Option("--base-iri", help="IRI to put before names that are no IRIs, in RDF forms.")
     ] = None,
     target_base_iri: Annotated[
         str | None, typer.Option("--target-base-iri", help="The same for target names. Default: as --base-iri.")
     ] = None,
     prefix: Annotated[
-        list[str] | None, typer.Option("--prefix", help="A prefix for SSSOM, as name=IRI. May be repeated.")
+        list[str] | None,
+        typer.Option("--prefix", help="What a prefix of names stands for, as name=IRI. May be repeated."),
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:

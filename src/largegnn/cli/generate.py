@@ -33,7 +33,7 @@ def generate_command(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
     config: options.SettingsFileOption = None,
     overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="One setting, as key=value; may be repeated.")
+        list[str] | None, typer.Option("--set", help="One setting, as key=value. May be repeated.")
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:

@@ -20,11 +20,11 @@ __all__ = ["inspect_command"]
 def inspect_command(
     request: options.RunRequest,
     memory_gb: Annotated[
-        float | None, typer.Option("--memory-gb", min=0.1, help="Memory to plan for. Default: what is free here.")
+        float | None, typer.Option("--memory-gb", min=0.1, help="Memory to plan for. Default: what is free.")
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Count and measure a pair of graphs, name the benchmark it is, and estimate what a run needs."""
+    """Count and measure two graphs, name the benchmark they are, and estimate what a run needs."""
     from largegnn import api  # polars and the like take a moment
     from largegnn.data.load import load_pair
 

@@ -23,22 +23,22 @@ _log = logging.getLogger(__name__)
 
 def reproduce_command(
     table: Annotated[
-        list[str] | None, typer.Option("--table", help=f"{', '.join(TABLES)}. May be repeated. Default: all.")
+        list[str] | None, typer.Option("--table", help=f"One of {', '.join(TABLES)}. May be repeated. Default: all.")
     ] = None,
-    data: Annotated[Path, typer.Option("--data", help="The folder that has the data set folders.")] = Path("data"),
+    data: Annotated[Path, typer.Option("--data", help="Folder of the data set folders.")] = Path("data"),
     repeats: Annotated[
         int, typer.Option("--repeats", min=1, help="Runs of each system, with random seeds 0, 1, ...")
     ] = 3,
     dataset: Annotated[list[str] | None, typer.Option("--dataset", help="Only this data set. May be repeated.")] = None,
     system: Annotated[list[str] | None, typer.Option("--system", help="Only this system. May be repeated.")] = None,
-    work: Annotated[Path, typer.Option("--work", help="Where runs, records and tables go.")] = Path("runs/reproduce"),
+    work: Annotated[Path, typer.Option("--work", help="Folder for runs, records and tables.")] = Path("runs/reproduce"),
     results: Annotated[
-        Path | None, typer.Option("--results", help="Where the records are: what is there is not run.")
+        Path | None, typer.Option("--results", help="Folder of records. What has a record is not run.")
     ] = None,
-    configs: Annotated[Path, typer.Option("--configs", help="The files of the systems.")] = Path("configs/paper"),
+    configs: Annotated[Path, typer.Option("--configs", help="Folder of the systems' files.")] = Path("configs/paper"),
     device: Annotated[str, typer.Option("--device", help="Device: auto, cpu or cuda.")] = "auto",
     keep_runs: Annotated[bool, typer.Option("--keep-runs", help="Keep the run folders of finished runs.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is missing, and run nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what is missing and run nothing.")] = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Run what is missing of the paper's tables, and show the paper's figures beside ours. Resumes by itself."""

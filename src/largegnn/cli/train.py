@@ -14,7 +14,7 @@ __all__ = ["train_command"]
 
 @options.takes_request(*options.DATA_FLAGS, "--seed", "--device", folder=options.RunFolder(last="integrate"))
 def train_command(request: options.RunRequest, as_json: options.JsonOption = False) -> None:
-    """Merge, divide, train, and bring all entities into one space."""
+    """Divide and train: everything up to one vector for each entity."""
     summary = request.run().summary()
     if as_json:
         typer.echo(json.dumps({"folder": str(request.out), **summary.to_dict()}, indent=1))

@@ -29,12 +29,12 @@ def update_command(
     seeds: Annotated[
         Path | None, typer.Option("--seeds", help="More known links. They support other pairs and are not trained on.")
     ] = None,
-    test_links: Annotated[Path | None, typer.Option("--test-links", help="More links for the report only.")] = None,
+    test_links: Annotated[Path | None, typer.Option("--test-links", help="More links that only measure.")] = None,
     form: Annotated[str, typer.Option("--format", help="Format of the triple files.")] = "auto",
     device: Annotated[str | None, typer.Option("--device", help="Device: auto, cpu or cuda.")] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Embed and align triples and entities that came later, with the trained model, and say what that costs."""
+    """Add triples and entities to a finished run and align them with its model. Nothing is trained."""
     from largegnn.api import update
     from largegnn.cli.reports import print_figures, print_findings
 
