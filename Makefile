@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 RUN_READY := $(VENV)/.run-ready
 READY := $(VENV)/.dev-ready
 DOCS_READY := $(VENV)/.docs-ready
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Without --no-compile pip spends most of its time on files that are never imported.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 .PHONY: setup demo check test fuzz bench docs clean
 
