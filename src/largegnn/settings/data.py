@@ -24,8 +24,15 @@ class DataSettings(Section):
         "auto", description="Layout of a data set folder. auto: by the files in it."
     )
     fold: int = Field(1, ge=1, le=1_000, description="Fold of an OpenEA folder.")
-    valid_share: Share = Field(
-        0.1, description="Share of the seeds held out as valid links. Used only where no valid links are given."
+    valid_share: Share | Literal["auto"] = Field(
+        "auto",
+        description="Share of the seeds held out as valid links if none are given. auto: a tenth; of few, up to a third.",
+    )
+    source_key: str = Field(
+        "", max_length=1_000, description="Key column of a source that is a table of entities. Empty: a triple file."
+    )
+    target_key: str = Field(
+        "", max_length=1_000, description="Key column of a target that is a table of entities. Empty: a triple file."
     )
     skip_unknown: bool = Field(
         False, description="Skip seeds with an entity that is in neither graph. false: such a seed is an error."
