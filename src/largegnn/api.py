@@ -141,7 +141,7 @@ def align(
     ----------
     source, target
         The graphs: paths of triple files, frames or arrays of three columns of names. A data set folder alone will do
-        as the source.
+        as the source. With the settings `data.source_key` and `data.target_key`: tables with a row for each entity.
     seeds, valid_links, test_links
         Known links: two columns. Valid links choose options and calibrate, test links are for the figures alone.
     source_names, target_names
@@ -152,7 +152,7 @@ def align(
         `Settings`, or a mapping of them such as `{"train.epochs": 10}`.
 
     """
-    from largegnn.data.in_memory import as_path
+    from largegnn.data.in_memory import as_path, as_table
 
     if target is None and not isinstance(source, str | PathLike):
         raise InputError(
@@ -171,7 +171,11 @@ def align(
     }
     chosen = Settings.of(settings)
     with tempfile.TemporaryDirectory(prefix="largegnn-") as scratch:
-        paths = {name: as_path(value, Path(scratch) / f"{name}.parquet") for name, value in given.items()}
+        keys = {"source": chosen.data.source_key, "target": chosen.data.target_key}
+        paths = {
+            name: (as_table if keys.get(name) else as_path)(value, Path(scratch) / f"{name}.parquet")
+            for name, value in given.items()
+        }
         first = paths.pop("source")
         assert first is not None
         files = data_input(first, **paths)

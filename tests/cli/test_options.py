@@ -67,11 +67,11 @@ def test_nothing_given_is_the_defaults() -> None:
 
 
 def test_every_input_option_arrives() -> None:
-    links = ["--seeds", "c", "--valid-links", "d", "--test-links", "e"]
+    links = ["--seeds", "c", "--valid-links", "d", "--test-links", "e", "--source-names", "g", "--target-names", "h"]
     found = request("a", "b", *links, "-o", "f", "--force", "train", "--from", "merge", "--to", "match", "--json").given
     assert found is not None
     paths = (found.source, found.target, found.seeds, found.valid_links, found.test_links)
-    assert paths == tuple(map(Path, "abcde"))
+    assert (*paths, found.source_names, found.target_names) == tuple(map(Path, "abcdegh"))
     got, as_json = received[0]
     assert isinstance(got, options.RunRequest)
     assert (got.out, got.force, got.first, got.last, as_json) == (Path("f"), "train", "merge", "match", True)
@@ -81,7 +81,7 @@ def test_every_flag_sets_its_setting() -> None:
     given = [
         *("--valid-share", "0.2", "--format", "tsv", "--fold", "2", "--skip-unknown", "--seeds-from", "train+valid"),
         *("--seed", "4", "--device", "cpu", "--channels", "structure", "--rounds", "3", "--min-precision", "0.9"),
-        *("--no-landmarks", "--cap", "500"),
+        *("--no-landmarks", "--cap", "500", "--source-key", "id", "--target-key", "Product No."),
     ]
     settings = request("data", *given).settings
     assert settings.data.model_dump() == {
@@ -89,6 +89,8 @@ def test_every_flag_sets_its_setting() -> None:
         "layout": "auto",
         "fold": 2,
         "valid_share": 0.2,
+        "source_key": "id",
+        "target_key": "Product No.",
         "skip_unknown": True,
     }
     assert settings.protocol.seeds_from == "train+valid"

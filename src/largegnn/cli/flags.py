@@ -29,6 +29,8 @@ FLAGS = {
     "--format": "data.format",
     "--fold": "data.fold",
     "--skip-unknown": "data.skip_unknown",
+    "--source-key": "data.source_key",
+    "--target-key": "data.target_key",
     "--seeds-from": "protocol.seeds_from",
     "--parts": "division.parts",
     "--cap": "landmarks.cap",

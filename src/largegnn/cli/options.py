@@ -44,16 +44,35 @@ __all__ = [
     "takes_request",
 ]
 
-DATA_FLAGS = ("--valid-share", "--format", "--fold", "--skip-unknown", "--seeds-from")
+DATA_FLAGS = (
+    "--valid-share",
+    "--format",
+    "--fold",
+    "--skip-unknown",
+    "--source-key",
+    "--target-key",
+    "--seeds-from",
+)
 RUN_FLAGS = ("--seed", "--device", "--channels", "--rounds", "--min-precision")
 
 SourceArgument = Annotated[Path | None, typer.Argument(help="A data set folder, or the triples of the source graph.")]
 TargetArgument = Annotated[Path | None, typer.Argument(help="The triples of the target graph.")]
 SeedsOption = Annotated[Path | None, typer.Option("--seeds", help="Known links: two columns, or owl:sameAs triples.")]
 ValidLinksOption = Annotated[
-    Path | None, typer.Option("--valid-links", help="Links that choose options. They are not trained on.")
+    Path | None,
+    typer.Option(
+        "--valid-links", help="Links that choose epoch and threshold and calibrate the confidence. Not trained on."
+    ),
 ]
-TestLinksOption = Annotated[Path | None, typer.Option("--test-links", help="Links for the final report only.")]
+TestLinksOption = Annotated[
+    Path | None, typer.Option("--test-links", help="Links that only measure: the stage evaluate alone reads them.")
+]
+SourceNamesOption = Annotated[
+    Path | None, typer.Option("--source-names", help="Names of source entities: two columns, entity and name.")
+]
+TargetNamesOption = Annotated[
+    Path | None, typer.Option("--target-names", help="Names of target entities: two columns, entity and name.")
+]
 PresetOption = Annotated[str | None, typer.Option("--preset", help=f"Named settings: {', '.join(PRESETS)}.")]
 SettingsFileOption = Annotated[Path | None, typer.Option("--config", help="A TOML file of settings.")]
 SetOption = Annotated[
@@ -68,6 +87,8 @@ _INPUT = {
     "seeds": SeedsOption,
     "valid_links": ValidLinksOption,
     "test_links": TestLinksOption,
+    "source_names": SourceNamesOption,
+    "target_names": TargetNamesOption,
 }
 _SETTINGS = {"preset": PresetOption, "config": SettingsFileOption, "overrides": SetOption}
 
@@ -157,10 +178,10 @@ def _request(values: Mapping[str, Any], changes: Changes) -> RunRequest:
 def _given(paths: Mapping[str, Path | None]) -> DataInput:
     from largegnn.api import data_input
 
-    source, target, seeds, valid_links, test_links = paths.values()
+    source, others = paths["source"], {name: path for name, path in paths.items() if name != "source"}
     if source is None:
         raise InputError("no input was given", expected="FOLDER, SOURCE TARGET --seeds FILE, or --resume")
-    return data_input(source, target, seeds, valid_links=valid_links, test_links=test_links)
+    return data_input(source, **others)
 
 
 def _resumed(out: Path | None, paths: Mapping[str, Path | None]) -> tuple[DataInput | None, Settings]:

@@ -8,11 +8,14 @@ candidate.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["LINKS", "NAMES", "TRIPLES", "Roles", "find_predicate", "plain_word"]
+__all__ = ["LINKS", "NAMES", "TRIPLES", "Roles", "find_predicate", "is_key_word", "looks_like_header", "plain_word"]
 
+_WORD = re.compile(r"[^\W\d][\w .()-]{0,59}")
+_KEYS = ("id", "_id", "key", "uri", "iri", "url", "identifier", "code", "uuid", "entity", "record", "isbn", "sku")
 _PREDICATES = ("predicate_id", "predicate", "relation")
 
 
@@ -40,6 +43,18 @@ class Roles:
 def find_predicate(words: Sequence[str]) -> int | None:
     """The index of the column that says how the two ends of a link are related, where there is one."""
     return next((index for index, word in enumerate(words) if plain_word(word) in _PREDICATES), None)
+
+
+def looks_like_header(words: Sequence[str]) -> bool:
+    """Whether a row may name columns: distinct words, none of them a number, an IRI or a text."""
+    plain = [word.strip() for word in words]
+    return len(set(plain)) == len(plain) and all(_WORD.fullmatch(word) for word in plain)
+
+
+def is_key_word(word: str) -> bool:
+    """Whether a column's name says that its values tell rows apart."""
+    plain = plain_word(word)
+    return plain in _KEYS or plain.endswith("_id")
 
 
 def plain_word(word: str) -> str:

@@ -20,7 +20,7 @@ from largegnn.data.headers import LINKS, NAMES, TRIPLES, Roles
 from largegnn.data.shown import listed
 from largegnn.errors import InputError
 
-__all__ = ["as_path", "as_paths"]
+__all__ = ["as_path", "as_paths", "as_table"]
 
 _ROLES: dict[str, Roles] = {"source": TRIPLES, "target": TRIPLES, "source_names": NAMES, "target_names": NAMES}
 
@@ -47,6 +47,14 @@ def as_path(value: Any, place: Path) -> Path | None:
         if empty.any():
             raise InputError(f"the {name} have an empty name", where=f"column {column}, row {empty.arg_max()}")
     text.write_parquet(place)
+    return place
+
+
+def as_table(value: Any, place: Path) -> Path | None:
+    """The path of a table whose rows are entities; a frame is written to `place` with all its columns."""
+    if value is None or isinstance(value, str | PathLike):
+        return None if value is None else Path(value)
+    _as_frame(value, place.stem).write_parquet(place)
     return place
 
 

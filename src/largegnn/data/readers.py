@@ -10,17 +10,32 @@ import polars as pl
 
 from largegnn.data.batch import LinkBatch, ReadCounts, TripleBatch, no_names
 from largegnn.data.literal_syntax import tidied
-from largegnn.data.recognise import recognise
+from largegnn.data.recognise import recognise, recognise_table
 from largegnn.errors import InputError
 from largegnn.seams.tables import READERS
 
-__all__ = ["read_links", "read_triples"]
+__all__ = ["read_links", "read_rows", "read_triples"]
 
 
 def read_triples(path: Path, form: str = "auto") -> Iterator[TripleBatch]:
     """The triples and literals of a file in any format of the table."""
     form = recognise(path, num_columns=3) if form == "auto" else form
     yield from map(_tidied, READERS[form].triples(path))
+
+
+def read_rows(path: Path, key: str, form: str = "auto") -> Iterator[TripleBatch]:
+    """The rows of a table as entities and literals, in any format that has rows; `key` names the key column."""
+    form = recognise_table(path) if form == "auto" else form
+    rows = READERS[form].rows
+    if rows is None:
+        able = ", ".join(name for name in ("tsv", "csv", "parquet") if name in READERS)
+        raise InputError(
+            f"a key column goes with a table, and this file is {form}",
+            where=str(path),
+            expected=f"one of {able}",
+            fix="leave the key out, or name the format with --format",
+        )
+    yield from map(_tidied, rows(path, key))
 
 
 def _tidied(batch: TripleBatch) -> TripleBatch:

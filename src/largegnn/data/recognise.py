@@ -15,7 +15,7 @@ from largegnn.data.compression import SUFFIXES, read_head
 from largegnn.errors import InputError
 from largegnn.seams.tables import READERS
 
-__all__ = ["looks_like_triples", "plain_name", "recognise"]
+__all__ = ["looks_like_triples", "plain_name", "recognise", "recognise_table"]
 
 _log = logging.getLogger(__name__)
 _HEAD = 1 << 16
@@ -54,6 +54,17 @@ def recognise(path: Path, num_columns: int) -> str:
             fix="name it with --format, or give the file the usual suffix",
         )
     return found
+
+
+def recognise_table(path: Path) -> str:
+    """The format of a table with any number of columns; a name in `READERS`."""
+    head = read_head(path, _HEAD)
+    if not head.strip() and len(head) < _HEAD:
+        raise InputError("the file is empty", where=str(path), expected="a table with a row for each entity")
+    if head.startswith(b"PAR1") and not _is_text(head):
+        return "parquet"
+    first = head.lstrip(b"\r\n").partition(b"\n")[0]
+    return _named_format(plain_name(path).suffix.lower()) or ("tsv" if b"\t" in first else "csv")
 
 
 def looks_like_triples(path: Path) -> bool:

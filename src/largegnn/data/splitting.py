@@ -24,13 +24,14 @@ from largegnn.data.lines import LineBlock, location
 from largegnn.data.shown import shown
 from largegnn.errors import InputError
 
-__all__ = ["Columns", "Separator", "SplitBlock", "first_row", "split_block"]
+__all__ = ["Columns", "Separator", "SplitBlock", "first_row", "first_rows", "record_end", "split_block"]
 
 Separator = Literal["\t", ","]
 _SEPARATOR_NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", " ": "spaces"}
 _LONGEST_HEADER = 1 << 16
 _ROWS = 100_000
 _SHOWN = 1_000
+_WINDOW = 1 << 20
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
@@ -72,10 +73,41 @@ class SplitBlock:
 
 def first_row(block: LineBlock, separator: Separator) -> tuple[str, ...] | None:
     """The first row of a block that is not blank; None where it is no possible header."""
+    return next(iter(first_rows(block, separator, 1)), None)
+
+
+def first_rows(block: LineBlock, separator: Separator, count: int) -> list[tuple[str, ...]]:
+    """The first rows of a block that are not blank, as many as can be split and are not cut."""
+    text = block.text[:_LONGEST_HEADER]
+    rows: list[tuple[str, ...]] = []
     try:
-        return next((tuple(found) for _, found in _rows(block.text[:_LONGEST_HEADER], separator) if found), None)
+        for _, found in _rows(text, separator):
+            if found and len(rows) < count:
+                rows.append(tuple(found))
+            elif len(rows) == count:
+                break
     except csv.Error:
-        return None
+        pass
+    is_cut = len(text) < len(block.text) and 1 < len(rows) < count
+    return rows[:-1] if is_cut else rows
+
+
+def record_end(block: bytes) -> int:
+    """Where the last whole CSV record ends: at the last line break that an even number of quotes stands before."""
+    # A CR at the very end may belong to a LF that comes next.
+    end = max(block.rfind(b"\n"), block.rfind(b"\r", 0, len(block) - 1)) + 1
+    quotes = block.count(b'"', 0, end)
+    if quotes % 2 == 0:
+        return end
+    for start in reversed(range(0, end, _WINDOW)):
+        window = np.frombuffer(block, np.uint8, min(_WINDOW, end - start), start)
+        is_quote = window == ord('"')
+        quotes -= int(is_quote.sum())
+        is_outside = (quotes + np.cumsum(is_quote, dtype=np.int32)) % 2 == 0
+        breaks = np.flatnonzero(is_outside & ((window == ord("\n")) | (window == ord("\r"))))
+        if len(breaks):
+            return start + int(breaks[-1]) + 1
+    return 0
 
 
 def split_block(path: Path, block: LineBlock, separator: Separator, columns: Columns) -> SplitBlock:

@@ -13,28 +13,47 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from largegnn.data.batch import LinkBatch, LiteralBatch, ReadCounts, Reader, TripleBatch, check_names
 from largegnn.data.equivalence import says_same
-from largegnn.data.headers import LINKS, NAMES, TRIPLES, Roles, find_predicate, plain_word
+from largegnn.data.headers import (
+    LINKS,
+    NAMES,
+    TRIPLES,
+    Roles,
+    find_predicate,
+    is_key_word,
+    looks_like_header,
+    plain_word,
+)
 from largegnn.data.lines import LineBlock, last_line_end, line_blocks
 from largegnn.data.literal_syntax import LITERAL, parse_literals
+from largegnn.data.rows import read_table_rows, table_without_key
 from largegnn.data.shown import listed
-from largegnn.data.splitting import Columns, Separator, SplitBlock, first_row, split_block
+from largegnn.data.splitting import (
+    Columns,
+    Separator,
+    SplitBlock,
+    first_row,
+    first_rows,
+    record_end,
+    split_block,
+)
 
 __all__ = ["CSV", "TSV", "keep_links", "named_entities", "split_literals", "without_brackets"]
 
 _log = logging.getLogger(__name__)
 _PREDICATE = "predicate"
-_WINDOW = 1 << 20
+_ROWS_LOOKED_AT = 10
+_SURE_ROWS = 20
 
 
 def read_table_triples(path: Path, separator: Separator) -> Iterator[TripleBatch]:
     """Triples of a three-column table."""
     for number, (split, counts) in enumerate(_read_table(path, separator, TRIPLES)):
         if number == 0 and split.header is None:
+            _refuse_table(path, split.frame)
             _warn_of_header(path, split.frame)
         yield split_literals(split.frame, split.where, counts)
 
@@ -102,7 +121,9 @@ def without_brackets(frame: pl.DataFrame) -> pl.DataFrame:
 def _read_table(path: Path, separator: Separator, roles: Roles) -> Iterator[tuple[SplitBlock, ReadCounts]]:
     columns: Columns | None = None
     csv = separator == ","
-    for block in line_blocks(path, _record_end if csv else last_line_end, "kept" if csv else "file"):
+    for block in line_blocks(path, record_end if csv else last_line_end, "kept" if csv else "file"):
+        if columns is None and roles is TRIPLES:
+            _refuse_wide_table(path, block, separator)
         columns = columns or _columns_of(block, separator, roles)
         split = split_block(path, block, separator, columns or _in_order(roles))
         yield (
@@ -142,6 +163,28 @@ def _stand_again(words: tuple[str, ...], text: bytes, separator: Separator) -> b
     return any(b"\n" + name + between in others or between + name + b"\n" in others for name in names)
 
 
+def _refuse_wide_table(path: Path, block: LineBlock, separator: Separator) -> None:
+    """Refuse a file whose rows are entities: a header that does not speak of triples above rows of the same width."""
+    rows = first_rows(block, separator, _ROWS_LOOKED_AT)
+    words = rows[0] if rows else ()
+    widths = {len(row) for row in rows}
+    if len(rows) < 2 or widths == {3} or len(widths) > 1 or TRIPLES.find(words) or not looks_like_header(words):
+        return
+    if len(words) > 3 or (len(words) == 2 and is_key_word(words[0])):
+        raise table_without_key(str(path), words)
+
+
+def _refuse_table(path: Path, frame: pl.DataFrame) -> None:
+    """Refuse a table of three columns with a header: what would be relations hardly repeats, nor do the heads."""
+    words, others = frame.row(0) if len(frame) else (), frame[1:]
+    if not len(others) or not looks_like_header(words) or others["relation"].n_unique() * 2 <= len(others):
+        return
+    again = any(word in column for word, column in zip(words, others.iter_columns(), strict=True))
+    is_many = len(others) >= _SURE_ROWS and others["head"].n_unique() == len(others)
+    if not again and (is_key_word(words[0]) or is_many):
+        raise table_without_key(str(path), words)
+
+
 def _warn_of_header(path: Path, frame: pl.DataFrame) -> None:
     """Say where the first row may be a header in words that are not known: plain words above IRIs."""
     first, others = frame.row(0) if len(frame) else (), frame[1:1000]
@@ -156,27 +199,14 @@ def _warn_of_header(path: Path, frame: pl.DataFrame) -> None:
         )
 
 
-def _record_end(block: bytes) -> int:
-    """Where the last whole CSV record ends: at the last line break that an even number of quotes stands before."""
-    # A CR at the very end may belong to a LF that comes next.
-    end = max(block.rfind(b"\n"), block.rfind(b"\r", 0, len(block) - 1)) + 1
-    quotes = block.count(b'"', 0, end)
-    if quotes % 2 == 0:
-        return end
-    for start in reversed(range(0, end, _WINDOW)):
-        window = np.frombuffer(block, np.uint8, min(_WINDOW, end - start), start)
-        is_quote = window == ord('"')
-        quotes -= int(is_quote.sum())
-        is_outside = (quotes + np.cumsum(is_quote, dtype=np.int32)) % 2 == 0
-        breaks = np.flatnonzero(is_outside & ((window == ord("\n")) | (window == ord("\r"))))
-        if len(breaks):
-            return start + int(breaks[-1]) + 1
-    return 0
-
-
 def _reader(separator: Separator, *suffixes: str) -> Reader:
-    triples, links = partial(read_table_triples, separator=separator), partial(read_table_links, separator=separator)
-    return Reader(triples, links, suffixes, partial(read_table_names, separator=separator))
+    return Reader(
+        partial(read_table_triples, separator=separator),
+        partial(read_table_links, separator=separator),
+        suffixes,
+        partial(read_table_names, separator=separator),
+        partial(read_table_rows, separator=separator),
+    )
 
 
 TSV = _reader("\t", ".tsv", ".tab")

@@ -75,4 +75,8 @@ def _bounds(limits: Sequence[Any]) -> list[str]:
         if (value := getattr(limit, name, None)) is not None
     }
     words = {"ge": "from", "gt": "above", "le": "to", "lt": "to below"}
-    return [f"{words[name]} {value:,}" for name, value in bound.items()]
+    longest = [limit.max_length for limit in limits if getattr(limit, "max_length", None) is not None]
+    return [
+        *(f"{words[name]} {value:,}" for name, value in bound.items()),
+        *(f"of at most {length:,} characters" for length in longest),
+    ]
