@@ -24,6 +24,7 @@ ENTITIES = {
     "DEBIAN_FILES_1M": "1,307,272 + 1,728,920",
 }
 BETWEEN = re.compile(r"(?<=<!-- table:measured -->\n).*?(?=<!-- /table -->)", re.DOTALL)
+HIDDEN = "---\nhide:\n  - navigation\n---\n\n"
 PROTOCOL = """
 `{system}` by structure alone. Seeds are train + valid links (30 %), the paper's protocol; no self-training rounds.
 H@1: each test source ranks all test targets, ties against us. F1: mutual top-1 by CSLS among all entities that are no
@@ -42,7 +43,7 @@ def render_readme() -> str:
 def render_index() -> str:
     """The index as it has to be."""
     text = README.read_text(encoding="utf-8").replace("[contributing](CONTRIBUTING.md)", "`CONTRIBUTING.md`")
-    return text.replace("](docs/", "](")
+    return HIDDEN + text.replace("](docs/", "](")
 
 
 def _measured() -> str:

@@ -60,7 +60,7 @@ def _table(settings: Iterable[SettingInfo]) -> str:
     rows = ["| setting | default | allowed | what it does |", "|---|---|---|---|"]
     flags = _flag_of_key()
     for setting in settings:
-        flag = f" (`{flags[setting.key]}`)" if setting.key in flags else ""
+        flag = f"<br>`{flags[setting.key]}`" if setting.key in flags else ""
         default = toml_value(setting.default).replace("|", r"\|")
         rows.append(f"| `{setting.key}`{flag} | `{default}` | {_cell(setting.allowed)} | {_cell(setting.help)} |")
     return "\n".join(rows)
