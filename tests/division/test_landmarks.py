@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from largegnn.artifacts import AlignmentTask, MergedGraph, Partition
 from largegnn.division.landmark_walk import choose_landmarks
-from largegnn.division.landmarks import add_landmarks, check_cap, influence
+from largegnn.division.landmarks import add_landmarks, influence
 from largegnn.division.merge import merge
 from largegnn.errors import InputError
 from tests.division.random_tasks import make_partition, make_task, partitions, tasks, unhurried
@@ -336,12 +336,12 @@ def test_a_part_at_the_cap_gets_nothing() -> None:
     np.testing.assert_array_equal(result.entities, partition.entities)
 
 
-def test_a_cap_below_the_largest_part_is_refused() -> None:
-    partition = make_partition(10, [[0, 1, 2], [3, 4, 5, 6, 7, 8, 9]])
-    check_cap(partition, 7)
-    with pytest.raises(InputError, match="at least 7 entities") as caught:
-        check_cap(partition, 6)
-    assert caught.value.found == "a cap of 6"
+def test_a_part_over_the_cap_stays_as_it_is() -> None:
+    task = chains()
+    graph, partition = merge(task), make_partition(10, [[0, 1, 2], [3, 4, 5, 6, 7, 8, 9]])
+    result = add_landmarks(graph, partition, task.train_links, 6)
+    assert result.part(1).tolist() == [3, 4, 5, 6, 7, 8, 9]
+    assert 3 < len(result.part(0)) <= 6
 
 
 @pytest.mark.parametrize("setting", [{"eta": 0.0}, {"decay": 0.0}, {"decay": 1.5}, {"hops": 3}, {"hops": 0}])

@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from largegnn.division.landmarks import add_landmarks, check_cap
+    from largegnn.division.landmarks import add_landmarks
     from largegnn.division.partitioners import Partitioner
     from largegnn.division.quality import measure_quality, share_kept
     from largegnn.division.subgraphs import build_subgraphs
@@ -19,7 +19,6 @@ __all__ = [
     "Partitioner",
     "add_landmarks",
     "build_subgraphs",
-    "check_cap",
     "measure_quality",
     "share_kept",
     "warm_up",
@@ -28,7 +27,6 @@ __all__ = [
 _HOMES = {
     "Partitioner": "largegnn.division.partitioners",
     "add_landmarks": "largegnn.division.landmarks",
-    "check_cap": "largegnn.division.landmarks",
     "measure_quality": "largegnn.division.quality",
     "share_kept": "largegnn.division.quality",
     "build_subgraphs": "largegnn.division.subgraphs",

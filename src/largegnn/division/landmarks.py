@@ -34,7 +34,7 @@ from largegnn.artifacts import IntArray, MergedGraph, Partition
 from largegnn.division.landmark_walk import choose_landmarks
 from largegnn.errors import InputError
 
-__all__ = ["add_landmarks", "check_cap", "influence"]
+__all__ = ["add_landmarks", "influence"]
 
 _IMPORTANT_HOPS = 2
 
@@ -85,18 +85,6 @@ def add_landmarks(
         parts = list(pool.map(fill, range(partition.num_parts)))
     part_ptr = np.concatenate([[0], np.cumsum([len(part) for part in parts], dtype=np.int64)])
     return Partition(partition.num_entities, np.concatenate(parts), part_ptr)
-
-
-def check_cap(partition: Partition, cap: int) -> None:
-    """Refuse a cap that a part exceeds before it gets any landmark."""
-    largest = int(partition.sizes.max())
-    if cap < largest:
-        raise InputError(
-            "a part is larger than the cap before any landmark is added",
-            expected=f"a cap of at least {largest} entities, the largest of {partition.num_parts} parts",
-            found=f"a cap of {cap}",
-            fix="raise the cap, divide into more parts, or switch landmarks off",
-        )
 
 
 def influence(graph: MergedGraph, seeds: IntArray, eta: float = 0.001) -> npt.NDArray[np.float64]:

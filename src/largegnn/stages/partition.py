@@ -6,7 +6,6 @@ import logging
 from dataclasses import dataclass
 
 from largegnn.artifacts import AlignmentTask, DivisionPlan, MergedGraph, Partition
-from largegnn.division.landmarks import check_cap
 from largegnn.planning.division_plan import plan_for
 from largegnn.seams.tables import PARTITIONERS
 from largegnn.settings import DivisionSettings, LandmarkSettings, ProtocolSettings
@@ -39,5 +38,19 @@ def partition(
     partitioner = PARTITIONERS[division.partitioner]
     parts = partitioner(task, merged, protocol.seeds_from, plan.num_parts, seed)
     if landmarks.enabled:
-        check_cap(parts, plan.cap)
+        _warn_of_cap(parts, plan.cap)
     return Partitioned(parts, plan)
+
+
+def _warn_of_cap(parts: Partition, cap: int) -> None:
+    """Say that parts have no room for landmarks: METIS may exceed an even share by a little, SBP does so by far."""
+    num_larger = int((parts.sizes > cap).sum())
+    if num_larger:
+        _log.warning(
+            "partition: %d of %d parts are larger than the cap of %s entities, the largest has %s: they get no "
+            "landmarks. Raise landmarks.cap, or make more parts",
+            num_larger,
+            parts.num_parts,
+            f"{cap:,}",
+            f"{int(parts.sizes.max()):,}",
+        )
