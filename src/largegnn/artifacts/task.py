@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from largegnn.errors import ArtifactError
 __all__ = ["AlignmentTask", "SeedsFrom", "StringTable", "TaskNames"]
 
 SeedsFrom = Literal["train", "train+valid"]
+_HELD_OUT_EVERY = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +24,8 @@ class AlignmentTask:
 
     `triples` (m, 3) int32: head, relation, tail; sorted, distinct, both ends on one side.
     `train_links`, `valid_links`, `test_links` (k, 2) int32: source entity, target entity; sorted, distinct.
+    `anchors` (k, 2) are pairs found by names and values that training starts from where seeds are few; unlike seeds
+    they are not known to be right, and their entities are matched like all others.
     """
 
     num_source_entities: int
@@ -33,6 +36,7 @@ class AlignmentTask:
     train_links: IntArray
     valid_links: IntArray
     test_links: IntArray
+    anchors: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
 
     def __post_init__(self) -> None:
         triples = frozen(self.triples, np.int32, (None, 3), "triples")
@@ -44,7 +48,7 @@ class AlignmentTask:
             raise ArtifactError("a triple joins a source entity with a target entity")
         if bool(np.any(on_source != (triples[:, 1] < self.num_source_relations))):
             raise ArtifactError("a triple uses a relation of the other side")
-        for name in ("train_links", "valid_links", "test_links"):
+        for name in ("train_links", "valid_links", "test_links", "anchors"):
             links = frozen(getattr(self, name), np.int32, (None, 2), name)
             object.__setattr__(self, name, links)
             check_range(links[:, 0], 0, self.num_source_entities, f"{name}' sources")
@@ -76,15 +80,38 @@ class AlignmentTask:
     def free(self, seeds_from: SeedsFrom = "train") -> Mask:
         """Which entities are no seeds, (num_entities,)."""
         free = np.ones(self.num_entities, dtype=bool)
-        free[self.seeds(seeds_from).ravel()] = False
+        free[self.given_seeds(seeds_from).ravel()] = False
         return free
 
-    def seeds(self, seeds_from: SeedsFrom = "train") -> IntArray:
-        """The links training may see, (k, 2): the honest protocol's `train`, or the paper's `train+valid`."""
+    def with_anchors(self, anchors: IntArray) -> AlignmentTask:
+        """The task with anchors (k, 2), surest first, to train on; some are held out where no valid links are given."""
+        taken = self.given_seeds("train+valid")
+        fresh = anchors[~(np.isin(anchors[:, 0], taken[:, 0]) | np.isin(anchors[:, 1], taken[:, 1]))]
+        if not len(fresh):
+            return self
+        if len(self.valid_links):
+            return dataclasses.replace(self, anchors=_sorted_links(fresh))
+        held_out = np.zeros(len(fresh), dtype=bool)
+        held_out[::_HELD_OUT_EVERY] = True
+        return dataclasses.replace(
+            self, anchors=_sorted_links(fresh[~held_out]), valid_links=_sorted_links(fresh[held_out])
+        )
+
+    def given_seeds(self, seeds_from: SeedsFrom = "train") -> IntArray:
+        """The known links training may see, (k, 2): the honest protocol's `train`, or the paper's `train+valid`."""
         if seeds_from == "train":
             return self.train_links
-        both = np.concatenate([self.train_links, self.valid_links])
-        return both[np.lexsort((both[:, 1], both[:, 0]))]
+        return _sorted_links(np.concatenate([self.train_links, self.valid_links]))
+
+    def seeds(self, seeds_from: SeedsFrom = "train") -> IntArray:
+        """What training starts from, (k, 2): the given seeds, and the anchors where there are some."""
+        given = self.given_seeds(seeds_from)
+        return _sorted_links(np.concatenate([given, self.anchors])) if len(self.anchors) else given
+
+
+def _sorted_links(links: IntArray) -> IntArray:
+    ordered: IntArray = links[np.lexsort((links[:, 1], links[:, 0]))]
+    return ordered
 
 
 @dataclass(frozen=True, eq=False)

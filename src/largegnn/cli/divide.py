@@ -53,13 +53,14 @@ def divide_command(
     request: options.RunRequest,
     method: Annotated[
         str | None,
-        typer.Option("--method", help=f"{', '.join(METHODS)}, or any partitioner; several with commas. Default: csg."),
+        typer.Option("--method", help=f"{', '.join(METHODS)}, or any partitioner. Several with commas. Default: csg."),
     ] = None,
     parts: Annotated[
-        str | None, typer.Option("--parts", help="Number of subgraphs; several with commas. [division.parts]")
+        str | None, typer.Option("--parts", help="Number of subgraphs. Several with commas. (division.parts)")
     ] = None,
     landmarks: Annotated[
-        bool | None, typer.Option("--landmarks/--no-landmarks", help="Over any method. [landmarks.enabled]")
+        bool | None,
+        typer.Option("--landmarks/--no-landmarks", help="Recall landmarks, whatever the method. (landmarks.enabled)"),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw sizes, landmarks and shares kept: .svg, .png, .html.")
@@ -96,7 +97,7 @@ def _rows(requests: Sequence[options.RunRequest]) -> list[_Row]:
     from largegnn.data.load import load_pair
 
     assert requests[0].given is not None
-    pair = load_pair(requests[0].given, requests[0].settings.data)
+    pair = load_pair(requests[0].given, requests[0].settings.data, keep_literals=False)
     rows = []
     for request in requests:
         found = divide(pair.task, request.settings)

@@ -1,22 +1,27 @@
 """A task written to files in any format the readers take: what `load_pair` reads back to the same task.
 
-In: a task and its names. Out: files in a folder. Folder layouts (openea, dbpedia1m, dbp15k) hold TSV files; the other
-formats write source.*, target.* and link files. Every file may be packed. Rows are written a million at a time.
+In: a task, its names and, where given, its literals. Out: files in a folder. Folder layouts (openea, dbpedia1m, dbp15k)
+hold TSV files; the other formats write source.*, target.* and link files. Literals stand among the triples, in OpenEA's
+layout in attr_triples_1 and attr_triples_2; dbp15k has no place for them. Every file may be packed. Rows are written a
+million at a time.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from largegnn.artifacts import AlignmentTask, IntArray, StringTable, TaskNames
+from largegnn.artifacts.literals import Literals
 from largegnn.data.compression import SUFFIXES, compressor
 from largegnn.data.iri import encode_names
+from largegnn.data.write_literals import literal_frames, literal_lines
 from largegnn.errors import InputError, StorageError
 
 __all__ = ["WRITERS", "write_pair"]
@@ -27,7 +32,12 @@ _SPLITS = ("train", "valid", "test")
 
 
 def write_pair(
-    task: AlignmentTask, names: TaskNames, folder: Path, form: str, packing: str | None = None
+    task: AlignmentTask,
+    names: TaskNames,
+    folder: Path,
+    form: str,
+    packing: str | None = None,
+    literals: Literals | None = None,
 ) -> list[Path]:
     """Write a task in one of `WRITERS`, packed with one of gzip, bzip2 and zstd or not; returns the files."""
     if form not in WRITERS:
@@ -40,7 +50,7 @@ def write_pair(
             fix="name another one",
         )
     try:
-        return WRITERS[form](_Pair(task, names, folder, packing))
+        return WRITERS[form](_Pair(task, names, folder, packing, literals or Literals.empty()))
     except OSError as error:
         raise StorageError(f"cannot write to {error.filename or folder}: {error.strerror or error}") from error
 
@@ -48,16 +58,27 @@ def write_pair(
 class _Pair:
     """A task about to be written: columns of names, and files that may be packed."""
 
-    def __init__(self, task: AlignmentTask, names: TaskNames, folder: Path, packing: str | None) -> None:
-        self.task, self.folder, self.packing = task, folder, packing
+    def __init__(
+        self, task: AlignmentTask, names: TaskNames, folder: Path, packing: str | None, literals: Literals
+    ) -> None:
+        self.task, self.folder, self.packing, self.literals = task, folder, packing, literals
         self.suffix = next((suffix for suffix, name in SUFFIXES.items() if name == packing), "")
         self.entities = _column(names.entities)
         self.relations = _column(names.relations)
+        self.predicates = _column(literals.predicate_names)
         self.written: list[Path] = []
 
     def triples(self, side: int) -> IntArray:
         first = self.task.num_source_triples
         return self.task.triples[:first] if side == 0 else self.task.triples[first:]
+
+    def literal_rows(self, side: int) -> slice:
+        """Which literals are those of a side."""
+        return self.literals.rows_of_sides(self.task.num_source_entities)[side]
+
+    def literal_lines(self, side: int, between: str) -> Iterator[bytes]:
+        """The literals of a side as lines of a table."""
+        return literal_lines(self.literals, self.literal_rows(side), self.entities, self.predicates, between)
 
     def links(self) -> dict[str, IntArray]:
         """The splits that hold links."""
@@ -91,18 +112,18 @@ def _named(rows: IntArray, *columns: tuple[str, pl.Series]) -> pl.DataFrame:
 
 def _table(rows: IntArray, separator: str, columns: tuple[tuple[str, pl.Series], ...], header: bool) -> Iterator[bytes]:
     for number, part in enumerate(_slices(rows)):
-        frame = _named(part, *columns)
-        yield frame.write_csv(
-            separator=separator,
-            include_header=header and number == 0,
-            quote_style="never" if separator == "\t" else "necessary",
-        ).encode("utf-8")
+        yield _delimited(_named(part, *columns), separator, header and number == 0)
+
+
+def _delimited(frame: pl.DataFrame, separator: str, header: bool) -> bytes:
+    style: Literal["never", "necessary"] = "never" if separator == "\t" else "necessary"
+    return frame.write_csv(separator=separator, include_header=header, quote_style=style).encode("utf-8")
 
 
 def _refuse_odd_names(pair: _Pair, form: str) -> None:
     """Refuse names a table would not give back: in TSV those with separators, everywhere those that look like RDF."""
     pattern = r'^<.*>$|^".*"(@[A-Za-z0-9-]+|\^\^.+)?$|^$' + (r"|[\t\r\n]" if form == "tsv" else r"|\r\n")
-    for column in (pair.entities, pair.relations):
+    for column in (pair.entities, pair.relations, pair.predicates):
         odd = column.filter(column.str.contains(f"(?s){pattern}"))
         if len(odd):
             raise InputError(
@@ -125,6 +146,8 @@ def _write_tables(pair: _Pair, prefix: str) -> None:
     _refuse_odd_names(pair, "tsv")
     for side in (0, 1):
         pair.write(f"rel_triples_{side + 1}", _table(pair.triples(side), "\t", _triple_columns(pair), header=False))
+        if len(pair.literals):
+            pair.write(f"attr_triples_{side + 1}", pair.literal_lines(side, "\t"))
     for split, links in pair.links().items():
         pair.write(f"{prefix}{split}_links", _table(links, "\t", _link_columns(pair), header=False))
 
@@ -143,6 +166,8 @@ def _write_dbpedia1m(pair: _Pair) -> list[Path]:
 
 def _write_dbp15k(pair: _Pair) -> list[Path]:
     """Numbers everywhere; valid links, which DBP15K has not, go to valid_ent_ids."""
+    if len(pair.literals):
+        raise InputError("dbp15k has no place for literals", fix="write openea, nt or ttl instead")
     _refuse_odd_names(pair, "tsv")
     task = pair.task
     entity_ids = pl.int_range(task.num_entities, eager=True).cast(pl.String)
@@ -171,23 +196,30 @@ def _write_delimited(pair: _Pair, form: str) -> list[Path]:
     separator = "\t" if form == "tsv" else ","
     _refuse_odd_names(pair, form)
     for side, name in enumerate(("source", "target")):
-        pair.write(f"{name}.{form}", _table(pair.triples(side), separator, _triple_columns(pair), header=True))
+        rows = _table(pair.triples(side), separator, _triple_columns(pair), header=True)
+        frames = literal_frames(pair.literals, pair.literal_rows(side), pair.entities, pair.predicates)
+        more = (
+            _delimited(frame, separator, header=not len(pair.triples(side)) and not number)
+            for number, frame in enumerate(frames)
+        )
+        pair.write(f"{name}.{form}", chain(rows, more))
     for split, links in pair.links().items():
         pair.write(f"{split}_links.{form}", _table(links, separator, _link_columns(pair), header=True))
     return pair.written
 
 
 def _write_parquet(pair: _Pair) -> list[Path]:
-    def packed(rows: IntArray, columns: tuple[tuple[str, pl.Series], ...]) -> Iterator[bytes]:
+    def packed(frames: Iterable[pl.DataFrame]) -> Iterator[bytes]:
         buffer = io.BytesIO()
-        _named(rows, *columns).write_parquet(buffer)
+        pl.concat(frames).write_parquet(buffer)
         yield buffer.getvalue()
 
     _refuse_odd_names(pair, "parquet")
     for side, name in enumerate(("source", "target")):
-        pair.write(f"{name}.parquet", packed(pair.triples(side), _triple_columns(pair)))
+        literals = literal_frames(pair.literals, pair.literal_rows(side), pair.entities, pair.predicates)
+        pair.write(f"{name}.parquet", packed([_named(pair.triples(side), *_triple_columns(pair)), *literals]))
     for split, links in pair.links().items():
-        pair.write(f"{split}_links.parquet", packed(links, _link_columns(pair)))
+        pair.write(f"{split}_links.parquet", packed([_named(links, *_link_columns(pair))]))
     return pair.written
 
 
@@ -210,9 +242,15 @@ def _write_lines(pair: _Pair, form: str) -> list[Path]:
     entities, relations = _terms(pair.entities), _terms(pair.relations, keep_blank=False)
     for side, name in enumerate(("source", "target")):
         ending = f" <urn:largegnn:graph/{name}> ." if form == "nq" else " ."
-        pair.write(f"{name}.{form}", _statements(pair.triples(side), (entities, relations, entities), ending))
+        triples = _statements(pair.triples(side), (entities, relations, entities), ending)
+        pair.write(f"{name}.{form}", chain(triples, _literal_statements(pair, side, entities, ending)))
     _write_same_as(pair, entities)
     return pair.written
+
+
+def _literal_statements(pair: _Pair, side: int, entities: pl.Series, ending: str = " .") -> Iterator[bytes]:
+    predicates = _terms(pair.predicates, keep_blank=False)
+    return literal_lines(pair.literals, pair.literal_rows(side), entities, predicates, " ", ending)
 
 
 def _write_same_as(pair: _Pair, entities: pl.Series) -> None:
@@ -232,7 +270,8 @@ def _write_turtle(pair: _Pair) -> list[Path]:
         fits = relations.str.starts_with(f"<{space}") & local.str.contains(r"^[A-Za-z0-9_]+$")
         relations = pl.select(pl.when(fits).then("r:" + local).otherwise(relations)).to_series()
     for side, name in enumerate(("source", "target")):
-        pair.write(f"{name}.ttl", _turtle(pair.triples(side), entities, relations, head))
+        triples = _turtle(pair.triples(side), entities, relations, head)
+        pair.write(f"{name}.ttl", chain(triples, _literal_statements(pair, side, entities)))
     _write_same_as(pair, entities)
     return pair.written
 

@@ -57,8 +57,9 @@ class Calibration:
     """What the valid links taught: weights of the features, and curves from evidence to precision.
 
     It rests on `num_valid` valid links; `num_judged` first choices touch one of them, `num_right` are one.
-    `num_links` estimates the links among entities that are no seeds, with a 90 % interval. The curves are read at
-    `knots` of evidence, where `bend` is added to their log-odds. If `is_calibrated` is False there were too few valid
+    `num_links` estimates the links among entities that are no seeds, with a 90 % interval; of the wrong first choices,
+    the share `wrong_touching` has an end with a counterpart elsewhere. The curves are read at `knots` of evidence, where
+    `bend` is added to their log-odds. If `is_calibrated` is False there were too few valid
     links: what `rate` gives is a score that orders pairs and says nothing of how many are right.
     """
 
@@ -71,6 +72,7 @@ class Calibration:
     num_links_low: float
     num_links_high: float
     is_calibrated: bool
+    wrong_touching: float = 1.0
     centre: float = 0.0
     knots: tuple[float, ...] = ()
     bend: tuple[float, ...] = ()
@@ -140,6 +142,8 @@ def calibrate(
     other_counts = histogram(evidence.weights.evidence(features[other]))
     shifts = _other_shifts(curves, other_counts, others.num_right, len(valid))
     knots = np.union1d(counts.centres, other_counts.centres)
+    num_wrong = float(counts.counts @ (1 - curves.precision(counts.centres, bend).mean(axis=0)))
+    linked = _linked_ends(judged, num_wrong, float(curves.num_links.mean()) / len(valid))
     low, high = np.quantile(curves.num_links, (0.05, 0.95)).tolist()
     rows = zip(curves.ceilings, curves.slopes, curves.offsets, shifts, curves.num_links, strict=True)
     calibration = Calibration(
@@ -152,21 +156,23 @@ def calibrate(
         num_links_low=low,
         num_links_high=high,
         is_calibrated=True,
+        wrong_touching=1 - (1 - linked[0]) * (1 - linked[1]),
         centre=curves.centre,
         knots=tuple(knots.tolist()),
         bend=tuple(np.interp(knots, counts.centres, bend).tolist()),
         curves=tuple(CurveRow(*(round(float(number), 6) for number in row)) for row in rows),
     )
     line = calibration.precision_at_knots(is_best=True).mean(axis=0)
-    own, judged_ones = (np.interp(values, knots, line) for values in (evidence.all, evidence.judged))
-    return calibration, judged_reliability(own, judged_ones, judged, _ends_per_wrong(calibration, judged, own))
+    own, crossed = (np.interp(values, knots, line) for values in (evidence.all, evidence.judged))
+    return calibration, judged_reliability(own, crossed, judged, sum(linked))
 
 
-def _ends_per_wrong(calibration: Calibration, judged: JudgedPairs, confidence: Floats) -> float:
-    """How many ends of a wrong first choice have a counterpart, on average; 2 where all entities have one."""
-    num_wrong = float((1 - confidence).sum())
-    ends = sum(judged.wrong_ends) * calibration.num_links / calibration.num_valid
-    return float(np.clip(ends / max(num_wrong, 1.0), 0.1, 2.0))
+def _linked_ends(judged: JudgedPairs, num_wrong: float, links_per_valid: float) -> tuple[float, float]:
+    """The share of the wrong first choices whose source, and whose target, has a counterpart elsewhere."""
+    # Half an end more: that none was seen does not mean that there are none.
+    seen = ((ends + 0.5) * links_per_valid for ends in judged.wrong_ends)
+    sources, targets = (min(1.0, ends / max(num_wrong, 1.0)) for ends in seen)
+    return sources, targets
 
 
 def _bend(pairs: Histogram, judged: JudgedPairs, evidence: Evidence, curves: Curves) -> Floats:

@@ -9,21 +9,25 @@ A new channel is a function like these and an entry in the table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
 from largegnn.artifacts import AlignmentTask, CandidateGraph, EntityEmbeddings, FloatArray, IntArray, Neighbors
 from largegnn.artifacts.arrays import check_range
+from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.errors import ArtifactError
 from largegnn.matching.candidates import build_candidates, csls
+from largegnn.matching.fusing import localised
 from largegnn.matching.support import SupportFinder
 from largegnn.seams.tables import CHANNELS
 
-__all__ = ["Channel", "ChannelContext", "gather_candidates", "rules", "structure"]
+__all__ = ["Channel", "ChannelContext", "gather_candidates", "literals", "rules", "structure"]
 
 _PIECE = 1 << 16
+_NEAREST = 5  # neighbourhood of CSLS over few candidates
+_PER_COSINE = 0.5  # of the similarity of names and values, where both rank every held-out link first
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class ChannelContext:
     target_neighbors: Neighbors
     csls_k: int
     weights: Mapping[str, float]
+    literal_evidence: LiteralEvidence = field(default_factory=LiteralEvidence.empty)
 
 
 class Channel(Protocol):
@@ -66,6 +71,42 @@ def structure(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
         graph = graph.joined_with(found.pairs())
         found = graph.with_evidence(cosine=_cosines(graph, context.embeddings))
     return found.with_evidence(csls=csls(found, context.source_neighbors, context.target_neighbors, context.csls_k))
+
+
+def literals(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
+    """The pairs that names and values propose, with their evidence; vectors and literals become one `similarity`.
+
+    How much either counts follows from how often it ranks a link that was held out from training first; CSLS is then
+    that of the similarity.
+    """
+    evidence = context.literal_evidence
+    if not len(evidence.pairs):
+        return graph
+    joined = graph.joined_with(evidence.pairs)
+    edges = joined.find(evidence.pairs)
+    columns = {name: np.zeros(len(joined), dtype=np.float32) for name in evidence.columns}
+    for name, values in zip(evidence.columns, evidence.evidence, strict=True):
+        columns[name][edges] = values
+    joined = joined.with_evidence(**columns, cosine=np.maximum(_cosines(joined, context.embeddings), 0.0))
+    links = context.task.held_out("train")
+    shares = {name: _first_share(joined, joined.column(name), links) for name in ("cosine", "literal")}
+    if not len(links):
+        shares = {"cosine": 1.0 if bool(context.embeddings.covered.any()) else 0.0, "literal": 1.0}
+    similarity = shares["cosine"] * joined.column("cosine") + _PER_COSINE * shares["literal"] * joined.column("literal")
+    ends = joined.sources.astype(np.int64), joined.targets.astype(np.int64)
+    local = localised(*ends, similarity.astype(np.float64), min(context.csls_k, _NEAREST))
+    return joined.with_evidence(similarity=similarity, csls=local.astype(np.float32))
+
+
+def _first_share(graph: CandidateGraph, scores: FloatArray, links: IntArray) -> float:
+    """The share of the links (l, 2) whose edge is the best of its source."""
+    edges = graph.find(links)
+    found = edges[edges >= 0]
+    if not len(found):
+        return 0.0
+    best = np.full(int(graph.sources.max()) + 1, -np.inf)
+    np.maximum.at(best, graph.sources, scores)
+    return float((scores[found] >= best[graph.sources[found]]).sum() / len(links))
 
 
 def rules(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:

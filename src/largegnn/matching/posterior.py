@@ -41,6 +41,7 @@ _SLOPE_SPREAD = 0.35  # of its logarithm; evidence comes as log-odds, so that it
 _OFFSET_SPREAD = 3.0
 _SHAPE_WEIGHT, _SHAPE_PAIRS = 0.5, 1000.0
 _TILTS = np.arange(-2, 9) / 10  # of the log density of evidence, in units of its spread
+_TILT_WEIGHTS = special.log_softmax(-0.5 * ((_TILTS - 0.1) / 0.3) ** 2)
 _OVERLAP, _OVERLAP_SPREAD = np.log(1.2), 0.35  # of the logarithm of the factor in 2.
 # First choices are right some 4 exp(1.5 P) times as often as other pairs, P the precision of the former.
 _OTHER_RATIO, _OTHER_GROWTH, _OTHER_SPREAD = np.log(4.0), 1.5, 0.5
@@ -174,7 +175,7 @@ class _Grid:
         wrong = strength * (wrong + (self._wrong @ from_centre) * tilts)
         untilted = int(np.flatnonzero(_TILTS == 0)[0])
         everyone = strength * right + wrong[..., untilted]
-        someone = strength * right + special.logsumexp(wrong, axis=-1) - np.log(len(tilts))
+        someone = strength * right + special.logsumexp(wrong + _TILT_WEIGHTS, axis=-1)
         return np.asarray(everyone), np.asarray(someone)
 
     def _level(self, num_right: Floats, num_links: float) -> Floats:

@@ -70,7 +70,8 @@ def weighted_evidence(graph: CandidateGraph, weights: Mapping[str, float]) -> Fl
 
 
 def _cosine(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:
-    return np.asarray(graph.column("cosine") + added, dtype=np.float32)
+    base = graph.column("similarity" if "similarity" in graph.evidence else "cosine")
+    return np.asarray(base + added, dtype=np.float32)
 
 
 def _csls(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:

@@ -35,6 +35,7 @@ _DEVIATIONS = float(special.ndtri(_INTERVAL[1]))
 class Threshold:
     """The lowest confidence (or score) that is accepted, and what to expect of the `num_pairs` pairs from there on.
 
+    `expected_partial` is the precision to expect by partial gold: of the pairs that touch an entity with a counterpart.
     The true precision lies between `precision_low` and `precision_high` nine times in ten. If a precision was asked
     for, `is_reached` says whether it is expected, and `chance` how probable it is. What is not known is None: nothing
     is expected of pairs that are not calibrated.
@@ -47,6 +48,7 @@ class Threshold:
     precision_high: float | None = None
     expected_recall: float | None = None
     expected_f1: float | None = None
+    expected_partial: float | None = None
     is_reached: bool = True
     chance: float | None = None
 
@@ -144,6 +146,7 @@ def _expect(
         precision_high=min(1.0, mean + float(np.hypot(high - mean, _DEVIATIONS * stray))),
         expected_recall=min(1.0, mean * count / expected_links),
         expected_f1=2 * mean * count / (count + expected_links),
+        expected_partial=mean / (mean + (1 - mean) * calibration.wrong_touching) if mean else 0.0,
         is_reached=is_reached,
         chance=float(reaching.mean()) if min_precision else None,
     )

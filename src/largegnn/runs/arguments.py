@@ -8,6 +8,8 @@
     divisions          the division of any number, number 0 being the one of the run folder
     task               the task without its test links; `task_with_test_links` has them, for `evaluate` alone
     final_embeddings   the vectors of the last round, or of the first training
+    channels           the channels of the run; for auto, all that the data allow
+    keep_literals      whether names and values are read
     summary            what the run is like so far
     settings           all settings, for a stage that runs others
     X_outcome          what the stage X found out
@@ -20,7 +22,7 @@ import inspect
 from collections.abc import Callable
 from pathlib import Path
 
-from largegnn.artifacts import AlignmentTask, DivisionPlan
+from largegnn.artifacts import DivisionPlan, Partition
 from largegnn.runs.repartition import Repartitioner
 from largegnn.runs.run import Run
 from largegnn.stages import STAGES, Stage, derived_seed
@@ -39,7 +41,10 @@ def stage_arguments(run: Run, stage: Stage, work: Path) -> dict[str, object]:
         "work": lambda: work,
         "divisions": lambda: _divisions(run, work),
         "task": run.task_without_test_links,
-        "task_with_test_links": lambda: run.artifact("task", AlignmentTask),
+        "task_with_test_links": run.task,
+        "channels": run.channels,
+        "keep_literals": lambda: run.settings.keep_literals,
+        "membership": lambda: run.artifact("membership", Partition) if "landmarks" in run.finished() else None,
         "final_embeddings": run.final_embeddings,
         "summary": run.summary,
         "settings": lambda: run.settings,

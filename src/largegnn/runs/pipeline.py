@@ -72,7 +72,9 @@ def run_pipeline(
         )
         store.write_text("config.toml", to_toml(settings))
         for number, stage in enumerate(STAGES[: end + 1], start=1):
-            if store.is_intact(stage.name) and _has_pages(run, stage):
+            if stage.channel is not None and stage.channel not in run.channels():
+                _log.info("%s: left out, as the channel %s is off", stage.name, stage.channel)
+            elif store.is_intact(stage.name) and _has_pages(run, stage):
                 _log.info("%s: reused from %s", stage.name, folder)
             else:
                 _compute(run, store, stage, number, prints[stage.name])

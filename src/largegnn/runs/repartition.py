@@ -14,8 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from largegnn.artifacts import AlignmentTask, DivisionPlan, MergedGraph, SubgraphSet, from_plain, to_plain
+from largegnn.artifacts import DivisionPlan, MergedGraph, SubgraphSet, from_plain, to_plain
 from largegnn.machine.processes import HelperProcess, Task
+from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore
 from largegnn.seams.tables import PARTITIONERS
 from largegnn.settings import Settings
@@ -104,7 +105,7 @@ def _make(folder: Path, values: dict[str, Any], plan: dict[str, Any], file: str,
     from largegnn.stages.subgraphs import divide_again
 
     store, settings = RunStore(folder), Settings.model_validate(values)
-    task = store.load("load", "task", AlignmentTask).without_test_links()
+    task = Run(settings, store).task_without_test_links()
     graph = store.load("merge", "merged", MergedGraph)
     how = (settings.protocol, settings.division, settings.landmarks, seed)
     store.save_scratch(file, divide_again(task, graph, from_plain(DivisionPlan, plan), *how))

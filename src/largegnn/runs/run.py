@@ -14,13 +14,17 @@ from largegnn.artifacts import (
     AlignmentTask,
     Cost,
     EntityEmbeddings,
+    TaskNames,
     TrainedModel,
     are_among,
     from_plain,
 )
+from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.artifacts.literals import Literals
 from largegnn.artifacts.update import UpdatePairs, UpdateReport
 from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
+from largegnn.literals.texts import class_relations, is_readable
 from largegnn.runs.store import RunStore
 from largegnn.settings import Settings
 from largegnn.stages import STAGE_NAMES, STAGES, stage_index
@@ -30,9 +34,11 @@ __all__ = ["Run"]
 
 _Artifact = TypeVar("_Artifact")
 _Outcome = TypeVar("_Outcome")
+_TRIPLES_PER_ENTITY = 0.3  # fewer join too few entities to learn from
 # Where the outcome of a stage stands in a summary.
 _IN_SUMMARY = {
     "load": "load",
+    "literals": "literals",
     "partition": "plan",
     "subgraphs": "quality",
     "train": "training",
@@ -50,6 +56,7 @@ class Run:
         self.settings, self.store, self.given = settings, store, given
         self._made: dict[str, object] = {}
         self._outcomes: dict[str, object] = {}
+        self._channels: tuple[str, ...] | None = None
 
     @property
     def folder(self) -> Path:
@@ -69,12 +76,40 @@ class Run:
             self._made[key] = self.store.load(stage.name, key, kind)
         return cast(_Artifact, self._made[key])
 
+    def task(self) -> AlignmentTask:
+        """The task, with the anchors that names and values gave it where seeds are few."""
+        task = self.artifact("task", AlignmentTask)
+        if "literals" not in self.store.stages:
+            return task
+        return task.with_anchors(self.artifact("literal_evidence", LiteralEvidence).anchors)
+
     def task_without_test_links(self) -> AlignmentTask:
         """The task as every stage but `evaluate` may see it."""
-        return self.artifact("task", AlignmentTask).without_test_links()
+        return self.task().without_test_links()
+
+    def channels(self) -> tuple[str, ...]:
+        """The channels of the settings; for auto, all that the data allow, in the order they are asked."""
+        if self._channels is None:
+            self._channels = self.settings.channels if self.settings.channels != ("auto",) else self._allowed()
+        return self._channels
+
+    def _allowed(self) -> tuple[str, ...]:
+        task, names = self.artifact("task", AlignmentTask), self.artifact("names", TaskNames)
+        literals = self.artifact("literals", Literals)
+        structure = ("structure",) if _has_structure(task) else ()
+        sides = np.bincount(literals.entities >= task.num_source_entities, minlength=2)
+        readable = self.settings.compare.identifiers != "off" and all(
+            is_readable(names.entities, first, count)
+            for first, count in ((0, task.num_source_entities), (task.num_source_entities, task.num_target_entities))
+        )
+        texts = ("literals",) if bool(sides.all()) or readable else ()
+        return (*structure, *texts, *(("rules",) if structure else ())) or ("structure",)
 
     def final_embeddings(self) -> EntityEmbeddings:
         """The vectors to align by: those of the last round, or of the first training."""
+        if "structure" not in self.channels():
+            num_entities = self.artifact("task", AlignmentTask).num_entities
+            return EntityEmbeddings(np.zeros((num_entities, 1), dtype=np.float32), np.zeros(num_entities, dtype=bool))
         return self.artifact("refined_embeddings" if self.settings.rounds.number else "embeddings", EntityEmbeddings)
 
     def final_model(self) -> TrainedModel:
@@ -140,6 +175,16 @@ class Run:
         """Let go of what these stages found out before they are computed again."""
         for stage in stages:
             self._outcomes.pop(stage, None)
+
+
+def _has_structure(task: AlignmentTask) -> bool:
+    """Whether the triples of both graphs join entities, rather than only say of what class they are."""
+    at = task.num_source_triples
+    sides = ((task.triples[:at], task.num_source_entities), (task.triples[at:], task.num_target_entities))
+    return all(
+        len(triples) - int(np.isin(triples[:, 1], list(class_relations(triples))).sum()) >= _TRIPLES_PER_ENTITY * count
+        for triples, count in sides
+    )
 
 
 def artifacts_of(made: object) -> dict[str, object]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from largegnn.embedding.loss_terms import LossTerm
     from largegnn.evaluation.measures import Measure
     from largegnn.export.info import Exporter
+    from largegnn.literals.comparators import Comparator
     from largegnn.matching.channels import Channel
     from largegnn.matching.scorings import Scoring
     from largegnn.matching.searchers import Searcher
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHANNELS",
+    "COMPARATORS",
     "ENCODERS",
     "ENGINES",
     "EXPORTERS",
@@ -88,7 +90,24 @@ SEARCHERS: Table[Searcher] = Table(
 CHANNELS: Table[Channel] = Table(
     "channels",
     "channel",
-    {"structure": "largegnn.matching.channels:structure", "rules": "largegnn.matching.channels:rules"},
+    {
+        "structure": "largegnn.matching.channels:structure",
+        "literals": "largegnn.matching.channels:literals",
+        "rules": "largegnn.matching.channels:rules",
+    },
+)
+COMPARATORS: Table[Comparator] = Table(
+    "comparators",
+    "comparator",
+    {
+        "name": "largegnn.literals.comparators:names",
+        "text": "largegnn.literals.comparators:texts",
+        "number": "largegnn.literals.comparators:numbers",
+        "date": "largegnn.literals.comparators:dates",
+        "code": "largegnn.literals.comparators:codes",
+        "coordinate": "largegnn.literals.comparators:coordinates",
+        "truth value": "largegnn.literals.comparators:truth_values",
+    },
 )
 SCORINGS: Table[Scoring] = Table(
     "scorings",
@@ -150,6 +169,7 @@ TABLES: dict[str, Table[Any]] = {
         LOSSES,
         SEARCHERS,
         CHANNELS,
+        COMPARATORS,
         SCORINGS,
         SELECTIONS,
         MEASURES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from largegnn.settings.comparing import CompareSettings
 from largegnn.settings.data import DataSettings, ProtocolSettings
 from largegnn.settings.describe import SettingInfo, describe
 from largegnn.settings.division import DivisionSettings, LandmarkSettings
@@ -21,6 +22,7 @@ __all__ = [
     "METHODS",
     "PRESETS",
     "WORLD_PRESETS",
+    "CompareSettings",
     "DataSettings",
     "DivisionSettings",
     "EvaluateSettings",

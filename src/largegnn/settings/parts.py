@@ -56,18 +56,22 @@ class PartsOf:
 
     table: Table[Any]
     least: int = 1
+    word: str | None = None
 
     @property
     def allowed(self) -> str:
         """What is allowed, in words."""
         some = "some" if self.least else "none or some"
-        return f"a list of {some} of {', '.join(self.table)}, or module:name"
+        word = "" if self.word is None else f"{self.word}, or "
+        return f"{word}a list of {some} of {', '.join(self.table)}, or module:name"
 
     def check(self, value: object) -> object:
         """The names of parts given as a list, as text with commas, or as one object."""
         if isinstance(value, str):
             value = [name for part in value.split(",") if (name := part.strip())]
         given = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+        if self.word is not None and given == (self.word,):
+            return given
         names = tuple(_name_of(self, part) for part in given)
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from largegnn.seams.tables import CHANNELS, ENGINES
+from largegnn.settings.comparing import CompareSettings
 from largegnn.settings.data import DataSettings, ProtocolSettings
 from largegnn.settings.division import DivisionSettings, LandmarkSettings
 from largegnn.settings.matching import MatchSettings, SearchSettings
@@ -26,10 +27,12 @@ class Settings(Section):
     engine: Annotated[str, PartOf(ENGINES)] = Field(
         "local", description="Where the stages run. local: on this machine."
     )
-    channels: Annotated[tuple[str, ...], PartsOf(CHANNELS)] = Field(
-        ("structure", "rules"), description="Sources of candidate pairs. structure alone is the paper's system."
+    channels: Annotated[tuple[str, ...], PartsOf(CHANNELS, word="auto")] = Field(
+        ("auto",),
+        description="Sources of candidate pairs. auto: all that the data allow. structure alone is the paper's system.",
     )
     data: DataSettings = DataSettings()
+    compare: CompareSettings = CompareSettings()
     protocol: ProtocolSettings = ProtocolSettings()
     division: DivisionSettings = DivisionSettings()
     landmarks: LandmarkSettings = LandmarkSettings()
@@ -40,6 +43,11 @@ class Settings(Section):
     match: MatchSettings = MatchSettings()
     evaluate: EvaluateSettings = EvaluateSettings()
     report: ReportSettings = ReportSettings()
+
+    @property
+    def keep_literals(self) -> bool:
+        """Whether names and values are read; without them, entities that have nothing else are left out."""
+        return bool({"auto", "literals"} & set(self.channels))
 
     @model_validator(mode="after")
     def _check_neighbors(self) -> Self:

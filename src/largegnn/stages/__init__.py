@@ -26,6 +26,8 @@ from largegnn.artifacts import (
     TaskNames,
     TrainedModel,
 )
+from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.artifacts.literals import Literals
 from largegnn.errors import InputError
 from largegnn.settings import Settings
 
@@ -37,7 +39,8 @@ class Stage:
     """One step: the stages it needs, the settings it reads, the artifacts it makes.
 
     `outcome` is the address of its type, which is read without importing the stage. `idle_sections` are those that make
-    no difference with the settings at hand: changing them costs nothing.
+    no difference with the settings at hand: changing them costs nothing. A stage of one `channel` is left out where
+    that channel is off.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Stage:
     outcome: str
     makes: dict[str, type] = field(default_factory=dict)
     idle_sections: Callable[[Settings], tuple[str, ...]] = lambda settings: ()
+    channel: str | None = None
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -64,14 +68,38 @@ class Stage:
     def settings_read(self, settings: Settings) -> dict[str, Any]:
         """The settings that make a difference, by section; one outside the sections stands under its own name."""
         values, idle = settings.model_dump(mode="json"), self.idle_sections(settings)
-        return {section: values[section] for section in self.sections if section not in idle}
+        read = {section: values[section] for section in self.sections if section not in idle}
+        return read | ({"keep_literals": settings.keep_literals} if self.name == "load" else {})
 
 
 _ROUNDS = ("seed", "protocol", "division", "landmarks", "train", "integrate", "search", "channels", "match", "rounds")
 
 STAGES: tuple[Stage, ...] = (
-    Stage("load", 2, (), ("data",), "largegnn.data.load:LoadSummary", {"task": AlignmentTask, "names": TaskNames}),
-    Stage("merge", 2, ("load",), ("protocol",), "largegnn.stages.merge:MergeOutcome", {"merged": MergedGraph}),
+    Stage(
+        "load",
+        3,
+        (),
+        ("data",),
+        "largegnn.data.load:LoadSummary",
+        {"task": AlignmentTask, "names": TaskNames, "literals": Literals},
+    ),
+    Stage(
+        "literals",
+        1,
+        ("load",),
+        ("seed", "protocol", "channels", "compare"),
+        "largegnn.stages.literals:LiteralsOutcome",
+        {"literal_evidence": LiteralEvidence},
+    ),
+    Stage(
+        "merge",
+        2,
+        ("load", "literals"),
+        ("protocol",),
+        "largegnn.stages.merge:MergeOutcome",
+        {"merged": MergedGraph},
+        channel="structure",
+    ),
     Stage(
         "partition",
         2,
@@ -80,6 +108,7 @@ STAGES: tuple[Stage, ...] = (
         ("seed", "protocol", "division", "landmarks"),
         "largegnn.artifacts:DivisionPlan",
         {"parts": Partition},
+        channel="structure",
     ),
     Stage(
         "landmarks",
@@ -88,6 +117,7 @@ STAGES: tuple[Stage, ...] = (
         ("protocol", "landmarks"),
         "largegnn.stages.landmarks:LandmarksOutcome",
         {"membership": Partition},
+        channel="structure",
     ),
     Stage(
         "subgraphs",
@@ -96,6 +126,7 @@ STAGES: tuple[Stage, ...] = (
         ("protocol",),
         "largegnn.artifacts:PartitionQuality",
         {"subgraphs": SubgraphSet},
+        channel="structure",
     ),
     Stage(
         "train",
@@ -104,6 +135,7 @@ STAGES: tuple[Stage, ...] = (
         ("seed", "protocol", "train", "integrate"),
         "largegnn.stages.train:TrainOutcome",
         {"model": TrainedModel},
+        channel="structure",
     ),
     Stage(
         "integrate",
@@ -112,16 +144,18 @@ STAGES: tuple[Stage, ...] = (
         ("train", "integrate"),
         "largegnn.stages.integrate:IntegrateOutcome",
         {"embeddings": EntityEmbeddings},
+        channel="structure",
     ),
     Stage(
         "rounds",
         2,
-        ("load", "partition", "train", "integrate"),
+        ("load", "literals", "partition", "train", "integrate"),
         _ROUNDS,
         "largegnn.stages.rounds:RoundsOutcome",
         {"refined_model": TrainedModel, "refined_embeddings": EntityEmbeddings},
         # Without rounds nothing is trained or matched here: a new threshold must not cost a new search.
         lambda settings: () if settings.rounds.number else tuple(name for name in _ROUNDS if name != "rounds"),
+        channel="structure",
     ),
     Stage(
         "search",
@@ -134,7 +168,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "match",
         2,
-        ("load", "integrate", "rounds", "search"),
+        ("load", "literals", "integrate", "rounds", "search"),
         ("protocol", "channels", "match"),
         "largegnn.stages.match:MatchOutcome",
         {"alignment": Alignment},
@@ -142,11 +176,11 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "evaluate",
         2,
-        ("load", "landmarks", "integrate", "rounds", "search", "match"),
+        ("load", "literals", "landmarks", "integrate", "rounds", "search", "match"),
         ("seed", "data", "protocol", "channels", "match", "rounds", "evaluate"),
         "largegnn.artifacts:Evaluation",
     ),
-    Stage("report", 2, ("load", "match", "evaluate"), ("report",), "largegnn.stages.report:ReportOutcome"),
+    Stage("report", 2, ("load", "literals", "match", "evaluate"), ("report",), "largegnn.stages.report:ReportOutcome"),
 )
 STAGE_NAMES = tuple(stage.name for stage in STAGES)
 

@@ -23,12 +23,14 @@ from largegnn.artifacts import (
     Evaluation,
     FloatArray,
     IntArray,
+    Mask,
     Neighbors,
     PairFigures,
     Partition,
     Protocol,
     are_among,
 )
+from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.division.quality import share_kept
 from largegnn.evaluation.measures import summarise
 from largegnn.evaluation.metrics import (
@@ -72,7 +74,8 @@ def evaluate(
     alignment: Alignment,
     source_neighbors: Neighbors,
     target_neighbors: Neighbors,
-    membership: Partition,
+    membership: Partition | None,
+    literal_evidence: LiteralEvidence,
     data: DataSettings,
     protocol: ProtocolSettings,
     channels: tuple[str, ...],
@@ -87,7 +90,7 @@ def evaluate(
     ideal, real, rows, num_ranked = None, None, None, None
     if len(task.test_links):
         contest = _Contest(task, final_embeddings, match, run_seed, choose_device(device))
-        ranks = contest.ranks(channels, task.seeds(protocol.seeds_from))
+        ranks = contest.ranks(channels, task.seeds(protocol.seeds_from), literal_evidence)
         ideal = {name: summarise(found, evaluate.measures) for name, found in ranks.items()}
         num_ranked = len(ranks["cosine"].source_to_target)
         known = task.held_out(protocol.seeds_from)
@@ -97,7 +100,7 @@ def evaluate(
         right = are_among(alignment.pairs[judged], task.test_links)
         rows = reliability(alignment.confidence[judged], right)
     measured = _protocol(task, data, protocol, channels, match, rounds, evaluate, run_seed, num_ranked)
-    kept = share_kept(task.test_links, membership)
+    kept = None if membership is None else share_kept(task.test_links, membership)
     return Evaluated(Evaluation(measured, ideal, real, rows, kept))
 
 
@@ -178,7 +181,7 @@ class _Contest:
         # Whether all scores may be held at once, and there is one for every pair.
         self._is_small = fits_dense(shape, device) and all(bool(covered.all()) for covered in self._covered)
 
-    def ranks(self, channels: tuple[str, ...], seeds: IntArray) -> dict[str, Ranks]:
+    def ranks(self, channels: tuple[str, ...], seeds: IntArray, literals: LiteralEvidence) -> dict[str, Ranks]:
         """The ranks of the test links by each scoring: of the vectors alone, and with the evidence of all channels."""
         match = self._match
         context = ChannelContext(
@@ -189,6 +192,7 @@ class _Contest:
             self._near_sources,
             match.csls_k,
             match.weights,
+            literals.among(self._is_contestant()),
         )
         self._graph = gather_candidates(("structure",), context)
         self._gold = self._graph.find(self._links)
@@ -200,15 +204,21 @@ class _Contest:
             self._graph = gather_candidates(channels, context)
             self._gold = self._graph.find(self._links)
             added = weighted_evidence(self._graph, match.weights)
-            if added.any():
+            if added.any() or "similarity" in self._graph.evidence:
                 label = "+".join(others)
                 result[f"csls+{label}"] = self._by_edges(self._score("csls", added))
-                result[f"transport+{label}"] = self._by_transport(self._graph.column("cosine") + added)
+                result[f"transport+{label}"] = self._by_transport(self._score("cosine", added))
         if match.scoring not in ("cosine", "csls", "transport"):
             result[match.scoring] = self._by_edges(
                 self._score(match.scoring, weighted_evidence(self._graph, match.weights))
             )
         return result
+
+    def _is_contestant(self) -> Mask:
+        """Which entities are ends of test links, (n,)."""
+        found = np.zeros(self._task.num_entities, dtype=bool)
+        found[self._links.ravel()] = True
+        return found
 
     def _score(self, name: str, added: FloatArray) -> FloatArray:
         match = self._match

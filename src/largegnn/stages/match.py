@@ -27,8 +27,10 @@ from largegnn.artifacts import (
     Neighbors,
     ReliabilityRow,
 )
+from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.machine.devices import choose_device
 from largegnn.matching.calibration import Calibration, calibrate
+from largegnn.matching.decoys import rate_by_decoys
 from largegnn.matching.link_count import estimate_links
 from largegnn.matching.thresholds import Threshold, choose_threshold
 from largegnn.seams.tables import SELECTIONS
@@ -40,7 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["MatchOutcome", "Matched", "match"]
 
 _log = logging.getLogger(__name__)
-_NO_FEATURE = ("cosine",)  # CSLS says the same, better
+# CSLS says the same as these, better; `literal` is the sum of the others.
+_NO_FEATURE = ("cosine", "similarity", "name", "text", "neighbors", "agreement", "contradiction")
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,11 @@ class MatchOutcome:
             )
         if threshold.expected_precision is None:
             return "Nothing can be expected of no pairs."
+        if calibration.basis == "decoys":
+            return (
+                f"Expected precision {threshold.expected_precision:.3f}, by comparison with pairs that are surely "
+                "wrong; no given links stand behind it."
+            )
         recall = "" if threshold.expected_recall is None else f" Expected recall {threshold.expected_recall:.3f}."
         reached = "" if threshold.is_reached else " That is less than was asked for: these are the surest pairs."
         return (
@@ -95,6 +103,7 @@ def match(
     channels: tuple[str, ...],
     match: MatchSettings,
     device: str,
+    literal_evidence: LiteralEvidence | None = None,
 ) -> Matched:
     """Score, select, calibrate and decide."""
     from largegnn.matching.candidates import margins
@@ -103,7 +112,14 @@ def match(
 
     seeds = task.seeds(protocol.seeds_from)
     context = ChannelContext(
-        task, seeds, final_embeddings, source_neighbors, target_neighbors, match.csls_k, match.weights
+        task,
+        seeds,
+        final_embeddings,
+        source_neighbors,
+        target_neighbors,
+        match.csls_k,
+        match.weights,
+        LiteralEvidence.empty() if literal_evidence is None else literal_evidence,
     )
     graph = gather_candidates(channels, context)
     scoring = scoring_of(match.scoring)
@@ -115,28 +131,41 @@ def match(
     features = _features(graph, kept, [np.clip(gap, -most, most) for gap in gaps])
     best = (ranks.source == 1) & (ranks.target == 1)
     pairs = graph.pairs(kept)
-    num_free = (len(source_neighbors.queries), len(target_neighbors.queries))
-    valid = task.held_out(protocol.seeds_from)
-    links = estimate_links(
-        _degrees(task), task.num_source_entities, np.concatenate([seeds, valid]), len(seeds), num_free
-    )
-    stand_in = _stand_in(scoring.stand_in, graph.columns_but(_NO_FEATURE))
-    calibration, reliability = calibrate(pairs, features, best, valid, links, num_free, stand_in)
+    by_decoys = rate_by_decoys(graph, scores, kept, best) if len(task.anchors) else None
+    if by_decoys is not None:
+        calibration, reliability = by_decoys.calibration, None
+    else:
+        num_free = (
+            max(len(source_neighbors.queries), len(np.unique(graph.sources))),
+            max(len(target_neighbors.queries), len(np.unique(graph.targets))),
+        )
+        valid = task.held_out(protocol.seeds_from)
+        links = estimate_links(
+            _degrees(task), task.num_source_entities, np.concatenate([seeds, valid]), len(seeds), num_free
+        )
+        stand_in = _stand_in(scoring.stand_in, graph.columns_but(_NO_FEATURE))
+        calibration, reliability = calibrate(pairs, features, best, valid, links, num_free, stand_in)
     if not calibration.is_calibrated:
         _log.warning(
             "match: %d valid links are too few to calibrate by: pairs have a score that orders them, no confidence",
-            len(valid),
+            calibration.num_valid,
         )
-    rating = calibration.rate(features, best)
-    threshold = choose_threshold(
-        calibration, features[selected], best[selected], min_precision=match.min_precision, cut=match.threshold
-    )
+    if by_decoys is not None:
+        rating = by_decoys.rating
+        threshold = by_decoys.choose_threshold(selected, match.min_precision, match.threshold)
+    else:
+        rating = calibration.rate(features, best)
+        threshold = choose_threshold(
+            calibration, features[selected], best[selected], min_precision=match.min_precision, cut=match.threshold
+        )
     if not threshold.is_reached:
         _log.warning(
             "match: an expected precision of %g is not reached; the surest pairs are kept", match.min_precision
         )
     accepted = selected & (rating >= threshold.threshold)
     order = np.lexsort((ranks.source, pairs[:, 0]))
+    covered = np.array(final_embeddings.covered)
+    covered[graph.sources] = covered[graph.targets] = True
     names = tuple(graph.evidence)
     alignment = Alignment(
         pairs=pairs[order],
@@ -148,7 +177,7 @@ def match(
         target_ranks=ranks.target[order],
         confidence=rating[order].astype(np.float32),
         accepted=accepted[order],
-        reasons=_reasons(task, task.free(protocol.seeds_from), final_embeddings.covered, pairs, selected, accepted),
+        reasons=_reasons(task, task.free(protocol.seeds_from), covered, pairs, selected, accepted),
     )
     reasons = {name: int((alignment.reasons == code).sum()) for code, name in enumerate(REASONS)}
     outcome = MatchOutcome(len(pairs), int(accepted.sum()), names, threshold, calibration, reliability, reasons)

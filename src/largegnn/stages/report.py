@@ -24,6 +24,7 @@ from largegnn.artifacts.update import UpdateReport
 from largegnn.data.load import LoadSummary
 from largegnn.seams.tables import PAGES
 from largegnn.settings import ReportSettings, Settings
+from largegnn.stages.literals import LiteralsOutcome
 from largegnn.stages.match import MatchOutcome
 from largegnn.stages.rounds import RoundsOutcome
 from largegnn.stages.search import SearchOutcome
@@ -40,6 +41,7 @@ class RunSummary:
     settings: Settings
     costs: Mapping[str, Cost]
     load: LoadSummary | None = None
+    literals: LiteralsOutcome | None = None
     plan: DivisionPlan | None = None
     quality: PartitionQuality | None = None
     training: TrainOutcome | None = None
@@ -72,6 +74,7 @@ class RunSummary:
             "evidence": None if match is None else list(match.evidence),
             "reasons": None if match is None else dict(match.reasons),
             "load": to_plain(self.load),
+            "literals": to_plain(self.literals),
             "plan": to_plain(self.plan),
             "partition": quality,
             "history": None if self.training is None else to_plain(self.training.history),

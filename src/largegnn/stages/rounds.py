@@ -29,6 +29,7 @@ from largegnn.artifacts import (
     TrainedModel,
     are_among,
 )
+from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.machine.devices import choose_device
 from largegnn.settings import Settings
 from largegnn.stages.integrate import integrate
@@ -73,6 +74,8 @@ def rounds(
     model: TrainedModel,
     embeddings: EntityEmbeddings,
     partition_outcome: DivisionPlan,
+    literal_evidence: LiteralEvidence,
+    channels: tuple[str, ...],
     settings: Settings,
     seed: int,
     work: Path | None = None,
@@ -84,7 +87,7 @@ def rounds(
     score = _valid_hits(task, embeddings, settings)
     history: list[RoundRecord] = []
     for number in range(1, settings.rounds.number + 1):
-        pseudo = _pseudo_seeds(task, embeddings, settings, seed + number)
+        pseudo = _pseudo_seeds(task, embeddings, literal_evidence, channels, settings, seed + number)
         _log_round(number, pseudo)
         one = _Round(task, pseudo.pairs, partition_outcome, settings, seed + number)
         model = one.train(model, None if work is None else work / f"round-{number:02d}")
@@ -109,10 +112,14 @@ class _Round:
     def __init__(
         self, task: AlignmentTask, pseudo: IntArray, plan: DivisionPlan, settings: Settings, seed: int
     ) -> None:
-        seeds = np.unique(np.concatenate([task.seeds(settings.protocol.seeds_from), pseudo]), axis=0)
+        # Anchors that nothing confirmed are not trained on again.
+        seeds = np.unique(np.concatenate([task.given_seeds(settings.protocol.seeds_from), pseudo]), axis=0)
         self._given, self._given_settings, self._seed, self._plan = task, settings, seed, plan
         self._task = dataclasses.replace(
-            task, train_links=seeds, valid_links=task.held_out(settings.protocol.seeds_from)
+            task,
+            train_links=seeds,
+            valid_links=task.held_out(settings.protocol.seeds_from),
+            anchors=task.anchors[:0],
         )
         self._settings = settings.model_copy(
             update={
@@ -154,7 +161,14 @@ class _Round:
         return integrate(self._given, model, subgraphs, settings.train, settings.integrate, settings.device).embeddings
 
 
-def _pseudo_seeds(task: AlignmentTask, embeddings: EntityEmbeddings, settings: Settings, seed: int) -> _Judged:
+def _pseudo_seeds(
+    task: AlignmentTask,
+    embeddings: EntityEmbeddings,
+    literal_evidence: LiteralEvidence,
+    channels: tuple[str, ...],
+    settings: Settings,
+    seed: int,
+) -> _Judged:
     """Pairs that are sure enough, and how many of those with valid ends are right."""
     found = search(task, embeddings, settings.protocol, settings.search, seed, settings.device)
     # A precision asked of the final output is no measure for seeds.
@@ -165,9 +179,10 @@ def _pseudo_seeds(task: AlignmentTask, embeddings: EntityEmbeddings, settings: S
         found.source_neighbors,
         found.target_neighbors,
         settings.protocol,
-        settings.channels,
+        channels,
         relaxed,
         settings.device,
+        literal_evidence,
     ).alignment
     pairs = alignment.pairs[alignment.mutual & (alignment.confidence >= settings.rounds.min_confidence)]
     valid = task.held_out(settings.protocol.seeds_from)

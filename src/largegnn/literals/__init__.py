@@ -1,0 +1,1 @@
+"""Names and values become candidate pairs with evidence."""

@@ -1,0 +1,126 @@
+"""Candidate pairs by names and values, each with its literal evidence.
+
+In: the texts of both sides. Out: a `CandidateGraph` with the columns `name` (the most similar pair of names), `text`
+(all that both say of themselves) and `neighbors` (what their neighbours are called), each a cosine of n-gram vectors.
+The idea: pairs that share something rare are near each other among names or among texts; the k nearest of either side
+by either view are candidates, equal names always.
+Cost: linear in the texts (see `grams`); distinct names are compared once, however many entities bear them.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from largegnn.artifacts import CandidateGraph, FloatArray, IntArray
+from largegnn.literals.grams import GramSpace, nearest_texts, row_cosines
+from largegnn.literals.texts import EntityTexts
+from largegnn.machine.progress import progress
+
+__all__ = ["SideTexts", "literal_candidates"]
+
+_MOST_NAMESAKES = 50  # pairs that one pair of equal names may make on each side
+
+
+@dataclass(frozen=True, eq=False)
+class SideTexts:
+    """The texts of a side and those of its neighbours, one for each of `texts.entities`."""
+
+    texts: EntityTexts
+    neighbors: list[str]
+
+
+def literal_candidates(source: SideTexts, target: SideTexts, k: int) -> CandidateGraph:
+    """The candidates of both sides with their evidence; no edges where either side has no text."""
+    with progress("comparing names and values", 3, "views") as work:
+        keys, name_keys, name_cosines = _by_names(source.texts, target.texts, k)
+        work.advance()
+        documents = _Views.of(source.texts.documents, target.texts.documents)
+        rows = documents.nearest(k)
+        keys = np.union1d(keys, _keys(source.texts.entities[rows[0]], target.texts.entities[rows[1]]))
+        work.advance()
+        sources, targets = keys >> 32, keys & 0xFFFFFFFF
+        places = (
+            np.searchsorted(source.texts.entities, sources),
+            np.searchsorted(target.texts.entities, targets),
+        )
+        name = np.zeros(len(keys), dtype=np.float32)
+        np.maximum.at(name, np.searchsorted(keys, name_keys), name_cosines)
+        text = documents.cosines(*places)
+        near = _Views.of(source.neighbors, target.neighbors).cosines(*places)
+        work.advance()
+    return CandidateGraph(sources, targets, {"name": name, "text": text, "neighbors": near})
+
+
+@dataclass(frozen=True, eq=False)
+class _Views:
+    """The texts of both sides in one space of n-grams."""
+
+    left: sparse.csr_matrix
+    right: sparse.csr_matrix
+    keep: FloatArray
+
+    @classmethod
+    def of(cls, left: list[str], right: list[str]) -> _Views:
+        space = GramSpace.of(left, right)
+        return cls(space.rows(left), space.rows(right), space.affordable(len(left) + len(right)))
+
+    def nearest(self, k: int) -> tuple[IntArray, IntArray]:
+        """The k nearest of each text from either side: rows of both (p,)."""
+        threads = max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+        forth = nearest_texts(self.left, self.right, k, self.keep, threads)
+        back = nearest_texts(self.right, self.left, k, self.keep, threads)
+        return np.concatenate([forth[0], back[1]]), np.concatenate([forth[1], back[0]])
+
+    def cosines(self, left_rows: IntArray, right_rows: IntArray) -> FloatArray:
+        """The cosine of each pair of texts (p,)."""
+        return row_cosines(self.left, self.right, left_rows, right_rows)
+
+
+def _by_names(source: EntityTexts, target: EntityTexts, k: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """Keys of the pairs of entities with near names; for each pair of names the key of its entities, and its cosine."""
+    none = np.empty(0, dtype=np.int64)
+    if not source.names or not target.names:
+        return none, none, np.empty(0, dtype=np.float32)
+    left, left_of = _distinct(source.names)
+    right, right_of = _distinct(target.names)
+    views = _Views.of(left, right)
+    rows = views.nearest(k)
+    # Equal names are candidates whatever is nearer.
+    equal = {name: number for number, name in enumerate(right)}
+    same = np.array([(row, equal[name]) for row, name in enumerate(left) if name in equal], dtype=np.int64).reshape(
+        -1, 2
+    )
+    pairs = np.unique(_keys(np.concatenate([rows[0], same[:, 0]]), np.concatenate([rows[1], same[:, 1]])))
+    cosines = views.cosines(pairs >> 32, pairs & 0xFFFFFFFF)
+    owners = _owners(left_of, source.name_owners, len(left)), _owners(right_of, target.name_owners, len(right))
+    keys, values = [], []
+    for pair, cosine in zip(pairs.tolist(), cosines.tolist(), strict=True):
+        ones, others = owners[0][pair >> 32], owners[1][pair & 0xFFFFFFFF]
+        crossed = _keys(np.repeat(ones, len(others)), np.tile(others, len(ones)))
+        keys.append(crossed)
+        values.append(np.full(len(crossed), cosine, dtype=np.float32))
+    all_keys = np.concatenate(keys)
+    return np.unique(all_keys), all_keys, np.concatenate(values)
+
+
+def _distinct(names: list[str]) -> tuple[list[str], IntArray]:
+    """The distinct names, and which of them each name is."""
+    numbers: dict[str, int] = {}
+    of = np.fromiter((numbers.setdefault(name, len(numbers)) for name in names), dtype=np.int64, count=len(names))
+    return list(numbers), of
+
+
+def _owners(name_of: IntArray, owners: IntArray, count: int) -> list[IntArray]:
+    """The entities that bear each distinct name, not more than some."""
+    order = np.argsort(name_of, kind="stable")
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(name_of, minlength=count))])
+    return [owners[order[ptr[number] : min(ptr[number + 1], ptr[number] + _MOST_NAMESAKES)]] for number in range(count)]
+
+
+def _keys(left: IntArray, right: IntArray) -> IntArray:
+    keys: IntArray = left.astype(np.int64) << 32 | right.astype(np.int64)
+    return keys

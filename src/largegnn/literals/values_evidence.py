@@ -1,0 +1,180 @@
+"""Agreement and contradiction of values: which predicate answers to which is learnt, not configured.
+
+In: candidate edges, the literals of both sides with their kinds, and pairs that are surely right. Out: two columns:
+`agreement`, how much the values that two entities share speak for them, and `contradiction`, how much those in which
+they differ speak against them, both in natural logarithms of odds (Fellegi and Sunter, 1969).
+The idea: for every pair of predicates of the same kind, count how often the values of surely right pairs agree and how
+often those of pairs drawn at random do. A predicate pair that agrees no more often than by chance says nothing. Rare
+values agree seldom by chance, so they count more. Only predicates with about one value per entity can contradict.
+Cost: the edges times the predicate pairs that answer to each other, of which the most telling are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from largegnn.artifacts import FloatArray, IntArray
+from largegnn.artifacts.literals import Literals
+from largegnn.literals.profiles import PredicateProfile
+from largegnn.seams.tables import COMPARATORS
+
+__all__ = ["Correspondence", "SideValues", "learn_correspondences", "value_evidence"]
+
+_COMPARED = ("number", "date", "code", "coordinate", "truth value", "name", "text")
+_FEWEST_SURE = 20
+_MOST_SURE = 5_000
+_MOST_CORRESPONDENCES = 30
+_AGREES = 0.95  # similarity from which two values are the same
+_LEAST_RATIO = 2.0  # how much more often than by chance values must agree to say anything
+_FUNCTIONAL = 0.8
+_MOST_ODDS = 6.0
+_PIECE = 1 << 17
+
+
+@dataclass(frozen=True, eq=False)
+class SideValues:
+    """The values of one side by predicate: for each predicate, one row per entity (-1 for none) into the literals."""
+
+    literals: Literals
+    row_of: dict[int, IntArray]
+    profiles: dict[int, PredicateProfile]
+    first: int
+
+    @classmethod
+    def of(
+        cls, literals: Literals, inside: slice, profiles: dict[int, PredicateProfile], first: int, count: int
+    ) -> SideValues:
+        """The first value of each entity, for the predicates that have about one value per entity."""
+        entities, predicates = literals.entities[inside], literals.predicates[inside]
+        rows: dict[int, IntArray] = {}
+        for predicate, profile in profiles.items():
+            if profile.functional < _FUNCTIONAL:
+                continue
+            here = np.flatnonzero(predicates == predicate)
+            table = np.full(count, -1, dtype=np.int64)
+            table[entities[here[::-1]] - first] = here[::-1] + inside.start
+            rows[predicate] = table
+        return cls(literals, rows, profiles, first)
+
+    def values(self, predicate: int, entities: IntArray) -> IntArray:
+        """The row of each entity's value (m,), -1 where it has none."""
+        rows: IntArray = self.row_of[predicate][entities - self.first]
+        return rows
+
+
+@dataclass(frozen=True)
+class Correspondence:
+    """Two predicates that answer to each other: how often values agree for right pairs, and by chance."""
+
+    source_predicate: str
+    target_predicate: str
+    kind: str
+    num_sure: int
+    agree_right: float
+    agree_chance: float
+
+    @property
+    def odds_for(self) -> float:
+        """What agreement speaks for a pair, as a logarithm."""
+        return float(np.clip(np.log(self.agree_right / self.agree_chance), 0.0, _MOST_ODDS))
+
+    @property
+    def odds_against(self) -> float:
+        """What disagreement speaks against a pair, as a logarithm."""
+        return float(np.clip(np.log((1 - self.agree_chance) / (1 - self.agree_right)), 0.0, _MOST_ODDS))
+
+
+def learn_correspondences(
+    source: SideValues, target: SideValues, sure: IntArray, seed: int = 0
+) -> tuple[list[Correspondence], list[tuple[int, int]]]:
+    """The predicate pairs whose values agree far more often for the `sure` pairs (s, 2) than by chance."""
+    rng = np.random.default_rng(seed)
+    if len(sure) < _FEWEST_SURE:
+        return [], []
+    chosen = sure if len(sure) <= _MOST_SURE else sure[np.sort(rng.choice(len(sure), _MOST_SURE, replace=False))]
+    shuffled = np.stack([chosen[:, 0], rng.permutation(chosen[:, 1])], axis=1)
+    found: list[tuple[float, Correspondence, tuple[int, int]]] = []
+    for left, right, kind in _possible(source, target):
+        together = [_agreements(source, target, left, right, kind, pairs) for pairs in (chosen, shuffled)]
+        count = len(together[0])
+        if count < _FEWEST_SURE:
+            continue
+        # One more agreement and one more disagreement each: nothing is certain.
+        agree_right = (float(together[0].sum()) + 0.5) / (count + 1)
+        agree_chance = (float(together[1].sum()) + 0.5) / (len(together[1]) + 1)
+        if agree_right < _LEAST_RATIO * agree_chance:
+            continue
+        names = source.profiles[left].predicate, target.profiles[right].predicate
+        one = Correspondence(*names, kind, count, agree_right, agree_chance)
+        found.append((count * (one.odds_for * agree_right), one, (left, right)))
+    found.sort(key=lambda entry: (-entry[0], entry[2]))
+    best = _one_each(found)[:_MOST_CORRESPONDENCES]
+    return [one for _, one, _ in best], [numbers for _, _, numbers in best]
+
+
+def value_evidence(
+    source: SideValues,
+    target: SideValues,
+    correspondences: list[Correspondence],
+    numbers: list[tuple[int, int]],
+    sources: IntArray,
+    targets: IntArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Agreement and contradiction of each edge (e,)."""
+    agreement, contradiction = (np.zeros(len(sources), dtype=np.float32) for _ in range(2))
+    for one, (left, right) in zip(correspondences, numbers, strict=True):
+        for start in range(0, len(sources), _PIECE):
+            here = slice(start, start + _PIECE)
+            rows = source.values(left, sources[here]), target.values(right, targets[here])
+            both = np.flatnonzero((rows[0] >= 0) & (rows[1] >= 0))
+            agree = _compare(source, target, one.kind, rows[0][both], rows[1][both]) >= _AGREES
+            agreement[start + both[agree]] += one.odds_for
+            contradiction[start + both[~agree]] += one.odds_against
+    return agreement, contradiction
+
+
+def _possible(source: SideValues, target: SideValues) -> list[tuple[int, int, str]]:
+    """Pairs of predicates of the same kind."""
+    return [
+        (left, right, source.profiles[left].kind)
+        for left in source.row_of
+        for right in target.row_of
+        if source.profiles[left].kind == target.profiles[right].kind and source.profiles[left].kind in _COMPARED
+    ]
+
+
+def _agreements(
+    source: SideValues, target: SideValues, left: int, right: int, kind: str, pairs: IntArray
+) -> npt.NDArray[np.bool_]:
+    """Whether the values agree, for the pairs that have both."""
+    rows = source.values(left, pairs[:, 0]), target.values(right, pairs[:, 1])
+    both = (rows[0] >= 0) & (rows[1] >= 0)
+    return _compare(source, target, kind, rows[0][both], rows[1][both]) >= _AGREES
+
+
+def _compare(source: SideValues, target: SideValues, kind: str, left: IntArray, right: IntArray) -> FloatArray:
+    """The similarity of values at these rows, by the comparator of their kind; equal pairs are compared once."""
+    if not len(left):
+        return np.empty(0, dtype=np.float32)
+    keys, of = np.unique(left << 32 | right, return_inverse=True)
+    texts = source.literals.values.take(keys >> 32), target.literals.values.take(keys & 0xFFFFFFFF)
+    similar: FloatArray = np.asarray(COMPARATORS[kind](*texts), dtype=np.float32)
+    return similar[of]
+
+
+def _one_each(
+    found: list[tuple[float, Correspondence, tuple[int, int]]],
+) -> list[tuple[float, Correspondence, tuple[int, int]]]:
+    """The best partner of each predicate, each used once: the same fact must not be counted twice."""
+    used: tuple[set[int], set[int]] = (set(), set())
+    chosen = []
+    for entry in found:
+        left, right = entry[2]
+        if left not in used[0] and right not in used[1]:
+            used[0].add(left)
+            used[1].add(right)
+            chosen.append(entry)
+    return chosen

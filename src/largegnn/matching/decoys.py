@@ -1,0 +1,121 @@
+"""How likely a pair is right where no link is known: by comparison with pairs that are surely wrong.
+
+In: candidate edges with scores. Out: for each pair the probability that it is right, and a threshold.
+The idea (target and decoy, as in the search of spectra): an entity without a counterpart gets a best pair all the same,
+and that pair looks like the second choice of an entity that has one. So the wrong pairs are distributed like decoys,
+the pairs that would be each other's best if the best ones were taken away, only fewer; how many they are is read where
+scores are low and nearly all pairs are wrong. What is left over is right.
+Cost: a sort.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize
+
+from largegnn.artifacts import CandidateGraph, FloatArray, IntArray, Mask
+from largegnn.matching.calibration import Calibration
+from largegnn.matching.fusing import best_at_both_ends
+from largegnn.matching.thresholds import Threshold
+
+__all__ = ["DecoyRating", "confidence_by_decoys", "rate_by_decoys"]
+
+Floats = npt.NDArray[np.float64]
+_LOW_SHARE = 1 / 3  # decoys among which the number of wrong pairs is read
+_PER_BIN = 25
+_FEWEST = 20
+_LEAST_CONFIDENCE = 0.6  # of an accepted pair: entities without a counterpart are many, and nobody counted them
+_NOT_BEST = 0.5  # what is left of the confidence of a pair that one end has something better for
+_MODEL_ERROR = 0.03  # how far the share of wrong pairs may be off beyond chance
+
+
+@dataclass(frozen=True, eq=False)
+class DecoyRating:
+    """The confidence of pairs (p,), and what it says of all of them."""
+
+    rating: Floats
+    calibration: Calibration
+
+    def choose_threshold(self, selected: Mask, min_precision: float, cut: Literal["f1", "none"]) -> Threshold:
+        """Where to cut the selected pairs: at the least confidence, or where a precision asked for is kept."""
+        ordered = np.sort(self.rating[selected])[::-1]
+        if not len(ordered):
+            return Threshold(1.0, 0, is_reached=min_precision == 0)
+        means = np.cumsum(ordered) / np.arange(1, len(ordered) + 1)
+        if min_precision > 0:
+            count = int((means >= min_precision).sum())
+            is_reached = count > 0
+            lowest = ordered[max(count - 1, 0)]
+        else:
+            is_reached = True
+            lowest = 0.0 if cut == "none" else min(_LEAST_CONFIDENCE, float(ordered[0]))
+        accepted = ordered[ordered >= lowest]
+        expected, count = float(accepted.sum()), len(accepted)
+        spread = 1.645 * float(np.sqrt((accepted * (1 - accepted)).sum())) / count + _MODEL_ERROR
+        precision, links = expected / count, max(self.calibration.num_links, 1.0)
+        return Threshold(
+            threshold=float(accepted[-1]),
+            num_pairs=count,
+            expected_precision=precision,
+            precision_low=max(precision - spread, 0.0),
+            precision_high=min(precision + spread, 1.0),
+            expected_recall=min(expected / links, 1.0),
+            expected_f1=2 * expected / (count + links),
+            is_reached=is_reached,
+        )
+
+
+def rate_by_decoys(graph: CandidateGraph, scores: FloatArray, kept: IntArray, best: Mask) -> DecoyRating | None:
+    """The confidence of the `kept` edges (p,), some of them `best` at both ends; None where too little is known."""
+    ends = graph.sources.astype(np.int64), graph.targets.astype(np.int64)
+    rest = np.ones(len(graph), dtype=bool)
+    rest[kept[best]] = False
+    others = np.flatnonzero(rest)
+    values = scores.astype(np.float64)
+    decoys, _ = best_at_both_ends(ends[0][others], ends[1][others], values[others])
+    own = values[kept[best]]
+    found = confidence_by_decoys(own, values[others[decoys]])
+    if found is None:
+        return None
+    order = np.argsort(own, kind="stable")
+    rating = _NOT_BEST * np.interp(values[kept], own[order], found[order])
+    rating[best] = found
+    total = float(found.sum())
+    spread = 1.645 * float(np.sqrt((found * (1 - found)).sum()))
+    calibration = Calibration(
+        weights=(),
+        offset=0.0,
+        num_valid=0,
+        num_judged=0,
+        num_right=0,
+        num_links=total,
+        num_links_low=max(total - spread, 0.0),
+        num_links_high=total + spread,
+        is_calibrated=True,
+        basis="decoys",
+    )
+    return DecoyRating(rating, calibration)
+
+
+def confidence_by_decoys(scores: Floats, decoys: Floats) -> Floats | None:
+    """The probability that each pair (p,) is right, rising with its score; None where there is too little to tell."""
+    if len(scores) < _FEWEST or len(decoys) < _FEWEST:
+        return None
+    cut = float(np.quantile(decoys, _LOW_SHARE))
+    # Below the cut pairs are mostly wrong. One more of each: a share of nothing is not nothing.
+    share = min((int((scores <= cut).sum()) + 1) / (int((decoys <= cut).sum()) + 1), 1.0)
+    order = np.argsort(scores, kind="stable")
+    num_bins = max(1, min(len(scores) // _PER_BIN, 60))
+    bins = np.array_split(order, num_bins)
+    edges = np.array([scores[inside[0]] for inside in bins[1:]])
+    wrong = share * np.bincount(np.searchsorted(edges, decoys, side="right"), minlength=num_bins)
+    counts = np.array([len(inside) for inside in bins], dtype=np.float64)
+    # Half a wrong pair more in all: no bin is beyond doubt.
+    precision = 1 - np.minimum((wrong + 0.5 / num_bins) / counts, 1.0)
+    rising = optimize.isotonic_regression(precision, weights=counts, increasing=True).x
+    centres = np.array([scores[inside].mean() for inside in bins])
+    return np.clip(np.interp(scores, centres, rising), 0.0, 1.0)

@@ -1,0 +1,190 @@
+"""The stage `literals`: names and values become candidate pairs with evidence and, without seeds, pairs to start from.
+
+In: the literals of both graphs, the triples, the names of the entities. Out: candidates with the columns `name`,
+`text`, `neighbors`, `agreement`, `contradiction` and `literal`, their sum; anchors where seeds are missing; and what
+was learnt on the way: what predicates hold, which answers to which, how all was weighed.
+Without the channel `literals` nothing is looked at, and nothing is made.
+Cost: linear in the literals (see the room `literals`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from largegnn.artifacts import AlignmentTask, CandidateGraph, IntArray, TaskNames, are_among
+from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.artifacts.literals import Literals
+from largegnn.errors import InputError
+from largegnn.literals.candidates import SideTexts, literal_candidates
+from largegnn.literals.profiles import PredicateProfile, profile_predicates
+from largegnn.literals.texts import EntityTexts, class_relations, identifier_names, neighbor_texts, texts_of_side
+from largegnn.literals.values_evidence import Correspondence, SideValues, learn_correspondences, value_evidence
+from largegnn.matching.anchors import find_anchors
+from largegnn.matching.fusing import best_at_both_ends, learn_weights, localised
+from largegnn.settings import CompareSettings, ProtocolSettings
+
+__all__ = ["FEWEST_SEEDS", "Compared", "LiteralsOutcome", "literals"]
+
+_log = logging.getLogger(__name__)
+FEWEST_SEEDS = 200  # fewer given seeds than this are joined by anchors
+_FEWEST_ANCHORS = 10
+_VIEWS = ("name", "text", "neighbors")
+_START = np.array([1.0, 1.0, 0.5])
+_NEAREST = 5
+_SURE_SHARE = 0.75
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LiteralsOutcome:
+    """What was found out about the literals; empty where the channel is off.
+
+    `identifiers` says for either side whether names were taken from IRIs, `weights` how the views of a pair were
+    weighed (they add up to 1); `expected_right` is the share of the anchors that should be right.
+    """
+
+    source_profiles: tuple[PredicateProfile, ...] = ()
+    target_profiles: tuple[PredicateProfile, ...] = ()
+    identifiers: tuple[bool, bool] = (False, False)
+    correspondences: tuple[Correspondence, ...] = ()
+    weights: Mapping[str, float] | None = None
+    num_candidates: int = 0
+    num_anchors: int = 0
+    expected_right: float | None = None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Candidates by names and values."""
+
+    literal_evidence: LiteralEvidence
+    outcome: LiteralsOutcome
+
+
+def literals(
+    task: AlignmentTask,
+    names: TaskNames,
+    literals: Literals,
+    channels: tuple[str, ...],
+    protocol: ProtocolSettings,
+    compare: CompareSettings,
+    seed: int,
+) -> Compared:
+    """Compare names and values, where the channel is on."""
+    seeds = task.seeds(protocol.seeds_from)
+    if "literals" not in channels:
+        if not len(seeds):
+            raise _nothing_to_start_from("the channel literals is off")
+        return Compared(LiteralEvidence.empty(), LiteralsOutcome())
+    sides = [_Side(task, names, literals, side, compare, seed) for side in (0, 1)]
+    graph = literal_candidates(sides[0].texts, sides[1].texts, compare.k)
+    weights = _weights(graph, seeds, seed)
+    similar = _views(graph) @ weights
+    sure = seeds if len(seeds) >= FEWEST_SEEDS else _sure_pairs(graph, similar)
+    values = (sides[0].values(), sides[1].values())
+    correspondences, numbers = learn_correspondences(*values, sure, seed)
+    ends = graph.sources.astype(np.int64), graph.targets.astype(np.int64)
+    agreement, contradiction = value_evidence(*values, correspondences, numbers, *ends)
+    literal = np.maximum(similar + compare.odds_weight * (agreement - contradiction), 0.0).astype(np.float32)
+    graph = graph.with_evidence(agreement=agreement, contradiction=contradiction, literal=literal)
+    anchors, expected = _anchors(graph, len(seeds))
+    if not len(seeds) and len(anchors) < _FEWEST_ANCHORS:
+        raise _nothing_to_start_from(f"{len(anchors)} pairs are each other's clear best by names and values")
+    outcome = LiteralsOutcome(
+        source_profiles=sides[0].profiles,
+        target_profiles=sides[1].profiles,
+        identifiers=(sides[0].has_identifiers, sides[1].has_identifiers),
+        correspondences=tuple(correspondences),
+        weights=dict(zip(_VIEWS, weights.tolist(), strict=True)),
+        num_candidates=len(graph),
+        num_anchors=len(anchors),
+        expected_right=expected,
+    )
+    if len(anchors):
+        _log.info("literals: %s anchors, of which %.3f should be right", f"{len(anchors):,}", expected)
+    return Compared(LiteralEvidence.of(graph, anchors), outcome)
+
+
+class _Side:
+    """One graph: what its predicates hold, and the texts of its entities."""
+
+    def __init__(
+        self, task: AlignmentTask, names: TaskNames, literals: Literals, side: int, compare: CompareSettings, seed: int
+    ) -> None:
+        split, at = task.num_source_entities, int(np.searchsorted(literals.entities, task.num_source_entities))
+        self._first = split * side
+        self._count = (split, task.num_target_entities)[side]
+        self._rows = (slice(0, at), slice(at, len(literals)))[side]
+        self._literals = literals
+        self._profiles = profile_predicates(literals, self._rows, self._count, seed)
+        identifiers: dict[int, str] = {}
+        if compare.identifiers != "off":
+            identifiers = identifier_names(names.entities, self._first, self._count, seed)
+        self.has_identifiers = bool(identifiers)
+        triples = task.triples[: task.num_source_triples] if side == 0 else task.triples[task.num_source_triples :]
+        texts = texts_of_side(literals, self._rows, self._profiles, identifiers)
+        self.texts = _with_neighbors(texts, triples)
+
+    @property
+    def profiles(self) -> tuple[PredicateProfile, ...]:
+        """What each predicate holds."""
+        return tuple(self._profiles.values())
+
+    def values(self) -> SideValues:
+        """The values of predicates that have about one for each entity."""
+        return SideValues.of(self._literals, self._rows, self._profiles, self._first, self._count)
+
+
+def _anchors(graph: CandidateGraph, num_seeds: int) -> tuple[IntArray, float | None]:
+    """Pairs to start from, where seeds are few, and the share of them that should be right."""
+    if num_seeds >= FEWEST_SEEDS or not len(graph):
+        return np.empty((0, 2), dtype=np.int64), None
+    anchors, confidence = find_anchors(graph, graph.column("literal").astype(np.float64))
+    return anchors, float(confidence.mean()) if len(anchors) else None
+
+
+def _nothing_to_start_from(found: str) -> InputError:
+    return InputError(
+        "there is nothing to start from: no seeds, and no names or values that both graphs share",
+        expected="seeds, or labels and values in both graphs",
+        found=found,
+        fix="give known links with --seeds FILE, names with --source-names and --target-names, or --channels auto",
+    )
+
+
+def _views(graph: CandidateGraph) -> Floats:
+    return np.stack([graph.column(name) for name in _VIEWS], axis=1).astype(np.float64)
+
+
+def _weights(graph: CandidateGraph, known: IntArray, seed: int) -> Floats:
+    """The weights of the views, learnt from known links where there are enough among the candidates."""
+    if not len(graph):
+        plain: Floats = _START / _START.sum()
+        return plain
+    ends = graph.sources.astype(np.int64), graph.targets.astype(np.int64)
+    right = are_among(graph.pairs(), known) if len(known) else None
+    enough = right is not None and int(right.sum()) >= 10 * len(_VIEWS)
+    return learn_weights(*ends, _views(graph), _START, right if enough else None, seed)
+
+
+def _sure_pairs(graph: CandidateGraph, similar: Floats) -> IntArray:
+    """The clearest three quarters of the pairs that are each other's best."""
+    ends = graph.sources.astype(np.int64), graph.targets.astype(np.int64)
+    if not len(graph):
+        return np.empty((0, 2), dtype=np.int64)
+    best, gaps = best_at_both_ends(*ends, localised(*ends, similar, _NEAREST))
+    clear = best[np.argsort(-gaps, kind="stable")[: int(_SURE_SHARE * len(best))]]
+    return graph.pairs(clear)
+
+
+def _with_neighbors(texts: EntityTexts, triples: IntArray) -> SideTexts:
+    """The texts of a side with those of the neighbours, each neighbour by its first name."""
+    first: dict[int, str] = {}
+    for owner, name in zip(texts.name_owners.tolist(), texts.names, strict=True):
+        first.setdefault(owner, name)
+    return SideTexts(texts, neighbor_texts(triples, first, texts.entities, class_relations(triples)))
