@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
+import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+import typer
+
+import largegnn
+from largegnn.cli.app import app
+from largegnn.settings import Settings, WorldSettings, describe
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -105,3 +113,39 @@ def test_every_page_is_in_the_site() -> None:
     site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     named = set(re.findall(r": ([\w/]+\.md)$", site, flags=re.MULTILINE))
     assert named == {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
+
+
+def commands_of(path: Path) -> list[list[str]]:
+    """The words of every `largegnn COMMAND ...` in a page's examples."""
+    blocks = re.findall(r"^```(\w*).*?\n(.*?)^```", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    lines = [line for language, block in blocks if language in ("", "sh") for line in block.splitlines()]
+    found = [re.match(r"(?:[A-Z]+=\S+ )?largegnn (?=[a-z])(.*)", line) for line in lines]
+    # What stands in columns of two spaces, or in brackets, is no part of the command.
+    texts = [re.split(r"\s{3,}", one[1])[0] for one in found if one is not None]
+    return [shlex.split(text.replace("[", " ").replace("]", " "), comments=True) for text in texts]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_options_and_settings_of_the_examples_exist(path: Path) -> None:
+    group: Any = typer.main.get_command(app)
+    known = {setting.key for model in (Settings, WorldSettings) for setting in describe(model)}
+    for name, *words in commands_of(path):
+        assert name in group.commands, f"largegnn {name}"
+        parameters = group.commands[name].params
+        options = {option for one in parameters for option in (*one.opts, *one.secondary_opts)} | {"--help"}
+        for index, word in enumerate(words):
+            assert not word.startswith("--") or word in options, f"largegnn {name} {word}"
+            if word == "--set" and "=" in words[index + 1]:
+                key = words[index + 1].rpartition("=")[0]
+                assert any(key == one or key.startswith(f"{one}.") for one in known), f"--set {key}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_python_of_the_examples_names_what_is_there(path: Path) -> None:
+    for code in re.findall(r"```python\b[^\n]*\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL):
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                if node.value.id == "largegnn":
+                    assert node.attr in largegnn.__all__
+                elif node.value.id == "result":
+                    assert hasattr(largegnn.AlignmentResult, node.attr)
