@@ -28,7 +28,7 @@ class World:
     num_side: int
     seeds: Array
     valid: Array
-    num_links: int  # that are no seeds
+    links: Array  # that are no seeds
     pairs: Array
     features: Array
     best: Array
@@ -37,6 +37,10 @@ class World:
     @property
     def num_free(self) -> tuple[int, int]:
         return self.num_side - len(self.seeds), self.num_side - len(self.seeds)
+
+    @property
+    def num_links(self) -> int:
+        return len(self.links)
 
     def count_links(self) -> LinkCount:
         known = np.concatenate([self.seeds, self.valid])
@@ -85,4 +89,4 @@ def make_world(
         axis=1,
     )
     features[~best] -= 1.0
-    return World(both, num_side, seeds, valid, len(open_links), pairs[order], features[order], best[order], true[order])
+    return World(both, num_side, seeds, valid, open_links, pairs[order], features[order], best[order], true[order])

@@ -43,6 +43,24 @@ def test_the_interval_holds_the_truth_nine_times_in_ten(all_linked: bool, num_va
     assert abs(errors.mean()) < closeness
 
 
+@pytest.mark.parametrize("all_linked", [True, False])
+def test_what_partial_gold_would_say(all_linked: bool) -> None:
+    """The share that is right of the accepted pairs with an end in a link."""
+    errors = []
+    for seed in range(4):
+        world = make_world(all_linked=all_linked, num_valid=300, found=0.4, seed=seed)
+        calibration, _ = world.calibrated()
+        pairs, true = world.pairs[world.best], world.true[world.best]
+        threshold = choose_threshold(calibration, world.features[world.best], world.best[world.best])
+        accepted = calibration.rate(world.features, world.best)[world.best] >= threshold.threshold
+        touching = accepted & np.isin(pairs, world.links).any(axis=1)
+        assert threshold.expected_precision is not None
+        assert threshold.expected_partial is not None
+        assert threshold.expected_partial >= threshold.expected_precision
+        errors.append(threshold.expected_partial - true[touching].mean())
+    assert np.abs(errors).mean() < 0.05
+
+
 def test_more_valid_links_narrow_the_interval() -> None:
     widths = []
     for num_valid in (40, 160, 640):

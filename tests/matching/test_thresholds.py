@@ -11,25 +11,29 @@ from largegnn.matching.calibration import Calibration, CurveRow, uncalibrated
 from largegnn.matching.thresholds import Threshold, choose_threshold
 
 
-def certain(num_links: float, num_curves: int = 3) -> Calibration:
-    """A calibration whose confidence is the sigmoid of the only feature, beyond doubt; other pairs' is lower."""
-    knots = tuple(np.linspace(-12, 12, 2_001).tolist())
-    curve = CurveRow(ceiling=0.0, slope=1.0, offset=0.0, other_shift=-1.0, num_links=num_links)
+def with_curves(rows: tuple[CurveRow, ...], knots: tuple[float, ...], num_links: float) -> Calibration:
+    """A calibration by the only feature."""
     return Calibration(
-        (1.0,),
-        0.0,
-        100,
-        50,
-        20,
-        num_links,
-        num_links,
-        num_links,
-        True,
-        0.0,
-        knots,
-        (0.0,) * 2_001,
-        (curve,) * num_curves,
+        weights=(1.0,),
+        offset=0.0,
+        num_valid=100,
+        num_judged=50,
+        num_right=20,
+        num_links=num_links,
+        num_links_low=num_links,
+        num_links_high=num_links,
+        is_calibrated=True,
+        wrong_touching=0.5,
+        knots=knots,
+        bend=(0.0,) * len(knots),
+        curves=rows,
     )
+
+
+def certain(num_links: float) -> Calibration:
+    """A calibration whose confidence is the sigmoid of the only feature, beyond doubt; other pairs' is lower."""
+    curve = CurveRow(ceiling=0.0, slope=1.0, offset=0.0, other_shift=-1.0, num_links=num_links)
+    return with_curves((curve,) * 3, tuple(np.linspace(-12, 12, 2_001).tolist()), num_links)
 
 
 def features_of(confidence: list[float]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -114,6 +118,11 @@ def test_how_sure_a_precision_is() -> None:
     assert cut([0.9] * 1_000, 2_000, 0.899).chance == pytest.approx(0.5, abs=0.1)
 
 
+def test_partial_gold_does_not_see_pairs_that_touch_no_link() -> None:
+    """Half of the wrong pairs: .6 right and .4 wrong, of which .2 are seen."""
+    assert cut([0.6] * 10, 20, how="none").expected_partial == pytest.approx(0.6 / 0.8, abs=1e-3)
+
+
 def test_other_pairs_count_by_their_own_curve() -> None:
     """The log-odds of a pair that is no first choice are one lower."""
     features, best = np.array([[0.0], [0.0]]), np.array([True, False])
@@ -123,9 +132,7 @@ def test_other_pairs_count_by_their_own_curve() -> None:
 
 def test_curves_that_differ_widen_the_interval() -> None:
     rows = tuple(CurveRow(0.0, 1.0, offset, -1.0, 50.0) for offset in np.linspace(-1, 1, 201).tolist())
-    doubtful = Calibration(
-        (1.0,), 0.0, 100, 50, 20, 50.0, 40.0, 60.0, True, 0.0, (-9.0, 0.0, 9.0), (0.0, 0.0, 0.0), rows
-    )
+    doubtful = with_curves(rows, (-9.0, 0.0, 9.0), 50.0)
     threshold = choose_threshold(doubtful, np.zeros((100_000, 1)), np.ones(100_000, dtype=bool))
     assert threshold.expected_precision == pytest.approx(0.5, abs=1e-3)
     assert threshold.precision_low == pytest.approx(1 / (1 + np.exp(0.9)), abs=0.005)

@@ -58,9 +58,9 @@ class Calibration:
 
     It rests on `num_valid` valid links; `num_judged` first choices touch one of them, `num_right` are one.
     `num_links` estimates the links among entities that are no seeds, with a 90 % interval; of the wrong first choices,
-    the share `wrong_touching` has an end with a counterpart elsewhere. The curves are read at `knots` of evidence, where
-    `bend` is added to their log-odds. If `is_calibrated` is False there were too few valid
-    links: what `rate` gives is a score that orders pairs and says nothing of how many are right.
+    the share `wrong_touching` has an end with a counterpart elsewhere. The curves are read at `knots` of evidence,
+    where `bend` is added to their log-odds. If `is_calibrated` is False there were too few valid links: what `rate`
+    gives is a score that orders pairs and says nothing of how many are right.
     """
 
     weights: tuple[float, ...]
