@@ -290,8 +290,10 @@ def match(
 
     chosen = Settings.of(settings)
     found = search(task, embeddings, chosen) if neighbors is None else neighbors
+    # A task has no names and values: what the data allow is structure.
+    channels = ("structure", "rules") if chosen.channels == ("auto",) else chosen.channels
     made = run_match(
-        task.without_test_links(), embeddings, *found, chosen.protocol, chosen.channels, chosen.match, chosen.device
+        task.without_test_links(), embeddings, *found, chosen.protocol, channels, chosen.match, chosen.device
     )
     return made.alignment, made.outcome
 

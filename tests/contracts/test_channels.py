@@ -9,6 +9,7 @@ import pytest
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, CandidateGraph, Neighbors, are_among
+from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.matching.channels import ChannelContext, gather_candidates
 from largegnn.seams.tables import CHANNELS
 from tests.noisy_vectors import noisy_vectors, tiny_task
@@ -23,7 +24,11 @@ def context() -> ChannelContext:
     embeddings = noisy_vectors(task, 0.7)
     embeddings = dataclasses.replace(embeddings, covered=np.arange(task.num_entities) % 7 > 0)
     near = api.search(task, embeddings, {"device": "cpu"})
-    return ChannelContext(task, task.train_links, embeddings, *near, 10, {"support": 0.15})
+    rng = np.random.default_rng(1)
+    ends = rng.integers(0, task.num_source_entities, 80), rng.integers(task.num_source_entities, task.num_entities, 80)
+    pairs = np.unique(np.stack(ends, axis=1), axis=0)
+    literal = LiteralEvidence(pairs, ("literal",), rng.random((1, len(pairs)), dtype=np.float32), pairs[:0])
+    return ChannelContext(task, task.train_links, embeddings, *near, 10, {"support": 0.15}, literal)
 
 
 def ask(name: str, context: ChannelContext) -> tuple[CandidateGraph, CandidateGraph]:

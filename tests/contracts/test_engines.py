@@ -77,7 +77,7 @@ def test_an_engine_of_ones_own_is_given_every_stage(
     SEEN.clear()
     engine = Settings.of({**settings, "engine": f"{__name__}:noting_engine"})
     run_task(tmp_path / "run", toy_task, toy_names, engine, last="subgraphs")
-    assert SEEN == ["merge", "partition", "landmarks", "subgraphs"], "load was put there"
+    assert SEEN == ["literals", "merge", "partition", "landmarks", "subgraphs"], "load was put there"
     # What an engine makes is what any engine makes: nothing is computed again.
     run_task(tmp_path / "run", toy_task, toy_names, settings, last="subgraphs")
-    assert len(SEEN) == 4
+    assert len(SEEN) == 5

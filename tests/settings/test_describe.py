@@ -20,7 +20,7 @@ def test_every_setting_says_what_it_does_and_what_is_allowed(setting: SettingInf
 
 @pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.key)
 def test_every_number_has_both_bounds(setting: SettingInfo) -> None:
-    if setting.kind in ("integer", "number") or "number" in setting.allowed:
+    if setting.kind in ("integer", "number") or (setting.kind != "choices" and "number" in setting.allowed):
         assert "from" in setting.allowed or "above" in setting.allowed
         assert " to " in setting.allowed
 
@@ -43,9 +43,9 @@ def test_kinds_and_defaults() -> None:
 
 def test_the_names_of_parts_are_listed_with_those_of_this_process() -> None:
     allowed = {setting.key: setting for setting in ALL}["channels"]
-    assert allowed.allowed == "a list of some of structure, rules, or module:name"
+    assert allowed.allowed == "auto, or a list of some of structure, literals, rules, or module:name"
     CHANNELS.add("names", object())  # type: ignore[arg-type]
     try:
-        assert "structure, rules, names" in allowed.allowed
+        assert "structure, literals, rules, names" in allowed.allowed
     finally:
         CHANNELS.remove("names")

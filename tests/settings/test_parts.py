@@ -4,7 +4,7 @@ import pytest
 
 from largegnn.division.partitioners import sbp
 from largegnn.errors import InputError
-from largegnn.seams.tables import CHANNELS, ENCODERS, MEASURES, PARTITIONERS
+from largegnn.seams.tables import ENCODERS, MEASURES, PARTITIONERS
 from largegnn.settings import (
     DataSettings,
     DivisionSettings,
@@ -85,7 +85,7 @@ def test_auto_is_allowed_where_it_is_meant() -> None:
 
 def test_lists_of_parts() -> None:
     assert Settings(channels=["rules"]).channels == ("rules",)  # type: ignore[arg-type]
-    assert Settings().model_dump()["channels"] == list(CHANNELS.own_names)
+    assert Settings().model_dump()["channels"] == ["auto"]
     assert Settings().evaluate.measures == MEASURES.own_names
     assert ReportSettings(pages=()).pages == ()
     with pytest.raises(InputError, match="no channel is named"):

@@ -24,7 +24,7 @@ from largegnn.data.vocabulary import Vocabulary, distinct, lookup, to_strings
 __all__ = ["CodedLiterals", "LiteralCoder", "LiteralRows", "join_literals"]
 
 _BLOCK_ROWS = 100_000
-_BLOCK_BYTES = 1 << 23
+_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ import polars as pl
 from largegnn.artifacts import AlignmentTask, IntArray, StringTable, TaskNames
 from largegnn.artifacts.literals import Literals
 from largegnn.data.compression import SUFFIXES, compressor
-from largegnn.data.iri import encode_names
+from largegnn.data.iri import PACKED, encode_names, pack_names
 from largegnn.data.write_literals import literal_frames, literal_lines
 from largegnn.errors import InputError, StorageError
 
@@ -78,7 +78,15 @@ class _Pair:
 
     def literal_lines(self, side: int, between: str) -> Iterator[bytes]:
         """The literals of a side as lines of a table."""
-        return literal_lines(self.literals, self.literal_rows(side), self.entities, self.predicates, between)
+        return literal_lines(self.literals, self.literal_rows(side), self.entities, self.column_names(), between)
+
+    def literal_frames(self, side: int) -> Iterator[pl.DataFrame]:
+        """The literals of a side as rows of a table."""
+        return literal_frames(self.literals, self.literal_rows(side), self.entities, self.column_names())
+
+    def column_names(self) -> pl.Series:
+        """The predicates as tables have them: one that looks packed is packed once more."""
+        return pack_names(self.predicates, self.predicates.str.starts_with(PACKED))
 
     def links(self) -> dict[str, IntArray]:
         """The splits that hold links."""
@@ -197,10 +205,9 @@ def _write_delimited(pair: _Pair, form: str) -> list[Path]:
     _refuse_odd_names(pair, form)
     for side, name in enumerate(("source", "target")):
         rows = _table(pair.triples(side), separator, _triple_columns(pair), header=True)
-        frames = literal_frames(pair.literals, pair.literal_rows(side), pair.entities, pair.predicates)
         more = (
             _delimited(frame, separator, header=not len(pair.triples(side)) and not number)
-            for number, frame in enumerate(frames)
+            for number, frame in enumerate(pair.literal_frames(side))
         )
         pair.write(f"{name}.{form}", chain(rows, more))
     for split, links in pair.links().items():
@@ -216,8 +223,8 @@ def _write_parquet(pair: _Pair) -> list[Path]:
 
     _refuse_odd_names(pair, "parquet")
     for side, name in enumerate(("source", "target")):
-        literals = literal_frames(pair.literals, pair.literal_rows(side), pair.entities, pair.predicates)
-        pair.write(f"{name}.parquet", packed([_named(pair.triples(side), *_triple_columns(pair)), *literals]))
+        triples = _named(pair.triples(side), *_triple_columns(pair))
+        pair.write(f"{name}.parquet", packed([triples, *pair.literal_frames(side)]))
     for split, links in pair.links().items():
         pair.write(f"{split}_links.parquet", packed([_named(links, *_link_columns(pair))]))
     return pair.written

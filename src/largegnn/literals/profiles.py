@@ -20,7 +20,7 @@ from largegnn.literals.values import is_code, is_coordinate, is_truth_value, par
 
 __all__ = ["KINDS", "PredicateProfile", "profile_predicates"]
 
-KINDS = ("name", "text", "number", "date", "code", "coordinate", "truth value")
+KINDS = ("name", "text", "number", "date", "code", "coordinate", "truth_value")
 _SAMPLE = 2_000
 _EXAMPLES = 3
 _LONG_NAME, _MANY_WORDS = 100, 12
@@ -90,7 +90,7 @@ def _kind(name: str, sample: Sequence[str], distinct: float) -> str:
 
     local = re.split(r"[/#:]", name.rstrip("/#"))[-1]
     if most(is_truth_value) and len(set(filled)) <= 4:
-        return "truth value"
+        return "truth_value"
     if most(is_coordinate):
         return "coordinate"
     if most(lambda text: parse_date(text) is not None) and not most(lambda text: len(text) <= 3):

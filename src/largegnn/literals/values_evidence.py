@@ -11,6 +11,7 @@ Cost: the edges times the predicate pairs that answer to each other, of which th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +24,7 @@ from largegnn.seams.tables import COMPARATORS
 
 __all__ = ["Correspondence", "SideValues", "learn_correspondences", "value_evidence"]
 
-_COMPARED = ("number", "date", "code", "coordinate", "truth value", "name", "text")
+_COMPARED = ("number", "date", "code", "coordinate", "truth_value", "name", "text")
 _FEWEST_SURE = 20
 _MOST_SURE = 5_000
 _MOST_CORRESPONDENCES = 30
@@ -42,10 +43,17 @@ class SideValues:
     row_of: dict[int, IntArray]
     profiles: dict[int, PredicateProfile]
     first: int
+    comparators: Mapping[str, str]
 
     @classmethod
     def of(
-        cls, literals: Literals, inside: slice, profiles: dict[int, PredicateProfile], first: int, count: int
+        cls,
+        literals: Literals,
+        inside: slice,
+        profiles: dict[int, PredicateProfile],
+        first: int,
+        count: int,
+        comparators: Mapping[str, str],
     ) -> SideValues:
         """The first value of each entity, for the predicates that have about one value per entity."""
         entities, predicates = literals.entities[inside], literals.predicates[inside]
@@ -57,7 +65,7 @@ class SideValues:
             table = np.full(count, -1, dtype=np.int64)
             table[entities[here[::-1]] - first] = here[::-1] + inside.start
             rows[predicate] = table
-        return cls(literals, rows, profiles, first)
+        return cls(literals, rows, profiles, first, comparators)
 
     def values(self, predicate: int, entities: IntArray) -> IntArray:
         """The row of each entity's value (m,), -1 where it has none."""
@@ -161,7 +169,7 @@ def _compare(source: SideValues, target: SideValues, kind: str, left: IntArray, 
         return np.empty(0, dtype=np.float32)
     keys, of = np.unique(left << 32 | right, return_inverse=True)
     texts = source.literals.values.take(keys >> 32), target.literals.values.take(keys & 0xFFFFFFFF)
-    similar: FloatArray = np.asarray(COMPARATORS[kind](*texts), dtype=np.float32)
+    similar: FloatArray = np.asarray(COMPARATORS[source.comparators[kind]](*texts), dtype=np.float32)
     return similar[of]
 
 

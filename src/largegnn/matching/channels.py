@@ -20,6 +20,7 @@ from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.errors import ArtifactError
 from largegnn.matching.candidates import build_candidates, csls
 from largegnn.matching.fusing import localised
+from largegnn.matching.scorings import csls_column
 from largegnn.matching.support import SupportFinder
 from largegnn.seams.tables import CHANNELS
 
@@ -76,26 +77,42 @@ def structure(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
 def literals(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
     """The pairs that names and values propose, with their evidence; vectors and literals become one `similarity`.
 
-    How much either counts follows from how often it ranks a link that was held out from training first; CSLS is then
-    that of the similarity.
+    How much either counts follows from how often it ranks a link that was held out from training first;
+    `similarity_csls` is the CSLS of the similarity.
     """
     evidence = context.literal_evidence
     if not len(evidence.pairs):
         return graph
+    has_vectors = "cosine" in graph.evidence
     joined = graph.joined_with(evidence.pairs)
-    edges = joined.find(evidence.pairs)
+    if has_vectors:
+        joined = _with_cosines(joined, graph, context)
     columns = {name: np.zeros(len(joined), dtype=np.float32) for name in evidence.columns}
+    edges = joined.find(evidence.pairs)
     for name, values in zip(evidence.columns, evidence.evidence, strict=True):
         columns[name][edges] = values
-    joined = joined.with_evidence(**columns, cosine=np.maximum(_cosines(joined, context.embeddings), 0.0))
+    joined = joined.with_evidence(**columns)
     links = context.task.held_out("train")
-    shares = {name: _first_share(joined, joined.column(name), links) for name in ("cosine", "literal")}
-    if not len(links):
-        shares = {"cosine": 1.0 if bool(context.embeddings.covered.any()) else 0.0, "literal": 1.0}
-    similarity = shares["cosine"] * joined.column("cosine") + _PER_COSINE * shares["literal"] * joined.column("literal")
+    similarity = np.zeros(len(joined), dtype=np.float64)
+    for name, weight in (("cosine", 1.0), ("literal", _PER_COSINE)):
+        if name in joined.evidence:
+            share = _first_share(joined, joined.column(name), links) if len(links) else 1.0
+            similarity += weight * share * np.maximum(joined.column(name), 0.0)
     ends = joined.sources.astype(np.int64), joined.targets.astype(np.int64)
-    local = localised(*ends, similarity.astype(np.float64), min(context.csls_k, _NEAREST))
-    return joined.with_evidence(similarity=similarity, csls=local.astype(np.float32))
+    local = localised(*ends, similarity, min(context.csls_k, _NEAREST))
+    return joined.with_evidence(similarity=similarity, similarity_csls=local)
+
+
+def _with_cosines(joined: CandidateGraph, before: CandidateGraph, context: ChannelContext) -> CandidateGraph:
+    """The joined candidates with cosine and CSLS for those that were not there `before`."""
+    cosines = np.array(joined.column("cosine"))
+    new = before.find(joined.pairs()) < 0
+    fresh = CandidateGraph(joined.sources[new], joined.targets[new])
+    cosines[new] = _cosines(fresh, context.embeddings)
+    found = joined.with_evidence(cosine=cosines)
+    local = np.array(joined.column("csls"))
+    local[new] = csls(found, context.source_neighbors, context.target_neighbors, context.csls_k)[new]
+    return found.with_evidence(csls=local)
 
 
 def _first_share(graph: CandidateGraph, scores: FloatArray, links: IntArray) -> float:
@@ -116,7 +133,7 @@ def rules(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
         return graph.with_evidence(support=np.zeros(len(graph), dtype=np.float32))
     # No name for the finder: it is large, and needed no longer. CSLS counts a cosine twice.
     finder = SupportFinder(context.task, context.seeds, 2.0 * weight)
-    return graph.with_evidence(support=finder.add_to(graph, graph.column("csls"))[1])
+    return graph.with_evidence(support=finder.add_to(graph, graph.column(csls_column(graph)))[1])
 
 
 def _refuse_nonsense(name: str, graph: object, task: AlignmentTask) -> None:

@@ -20,7 +20,17 @@ from largegnn.matching.dense import dense_plan, fits_dense
 from largegnn.matching.transport import transport_sparse
 from largegnn.seams.tables import SCORINGS
 
-__all__ = ["COSINE", "CSLS", "TRANSPORT", "Scoring", "ScoringContext", "StandIn", "scoring_of", "weighted_evidence"]
+__all__ = [
+    "COSINE",
+    "CSLS",
+    "TRANSPORT",
+    "Scoring",
+    "ScoringContext",
+    "StandIn",
+    "csls_column",
+    "scoring_of",
+    "weighted_evidence",
+]
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,12 @@ def _cosine(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -
 
 def _csls(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:
     # CSLS counts the cosine twice, hence also what is added to it.
-    return np.asarray(graph.column("csls") + 2 * added, dtype=np.float32)
+    return np.asarray(graph.column(csls_column(graph)) + 2 * added, dtype=np.float32)
+
+
+def csls_column(graph: CandidateGraph) -> str:
+    """The column of CSLS that counts: of the similarity of vectors and literals, or of the vectors alone."""
+    return "similarity_csls" if "similarity_csls" in graph.evidence else "csls"
 
 
 def _transport(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:

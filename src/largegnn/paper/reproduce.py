@@ -34,7 +34,16 @@ from largegnn.runs.pipeline import run_pipeline
 from largegnn.settings import WORLD_PRESETS, Settings
 from largegnn.stages import derived_seed
 
-__all__ = ["Planned", "machine_name", "missing_data", "plan_runs", "remedy", "reproduce", "run_system", "short_settings"]
+__all__ = [
+    "Planned",
+    "machine_name",
+    "missing_data",
+    "plan_runs",
+    "remedy",
+    "reproduce",
+    "run_system",
+    "short_settings",
+]
 
 _log = logging.getLogger(__name__)
 _PARTITION = ("merge", "partition", "landmarks")  # what the paper's "Time" counts

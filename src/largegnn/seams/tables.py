@@ -106,7 +106,7 @@ COMPARATORS: Table[Comparator] = Table(
         "date": "largegnn.literals.comparators:dates",
         "code": "largegnn.literals.comparators:codes",
         "coordinate": "largegnn.literals.comparators:coordinates",
-        "truth value": "largegnn.literals.comparators:truth_values",
+        "truth_value": "largegnn.literals.comparators:truth_values",
     },
 )
 SCORINGS: Table[Scoring] = Table(

@@ -17,7 +17,7 @@ from largegnn.errors import InputError
 from largegnn.seams import Table
 from largegnn.settings.quoting import shown
 
-__all__ = ["PartOf", "PartsOf", "RefusedPartError", "WeightsOf"]
+__all__ = ["ChoicesOf", "PartOf", "PartsOf", "RefusedPartError", "WeightsOf"]
 
 
 class RefusedPartError(ValueError):
@@ -125,7 +125,34 @@ class WeightsOf:
         return core_schema.no_info_before_validator_function(self.check, handler(source))
 
 
-def _name_of(names: PartOf | PartsOf | WeightsOf, value: object) -> object:
+@dataclass(frozen=True)
+class ChoicesOf:
+    """One part of a table for each of some kinds of things; a kind that is not named keeps its default."""
+
+    table: Table[Any]
+    defaults: Mapping[str, str] = field(hash=False)
+
+    @property
+    def allowed(self) -> str:
+        """What is allowed, in words."""
+        return f"for each of {', '.join(self.defaults)} one of {', '.join(self.table)}, or module:name"
+
+    def check(self, value: object) -> object:
+        """The choices over their defaults."""
+        if not isinstance(value, Mapping):
+            return value
+        unknown = next((kind for kind in value if kind not in self.defaults), None)
+        if unknown is not None:
+            known = ", ".join(self.defaults)
+            raise RefusedPartError(InputError(f"there is no kind {shown(str(unknown))}", expected=f"one of {known}"))
+        return dict(self.defaults) | {kind: _name_of(self, part) for kind, part in value.items()}
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """The names are looked up and the defaults filled in before the type is checked."""
+        return core_schema.no_info_before_validator_function(self.check, handler(source))
+
+
+def _name_of(names: PartOf | PartsOf | WeightsOf | ChoicesOf, value: object) -> object:
     """The name of a part; a plain value that cannot be a part is left for the check of the type."""
     assert names.table is not None
     plain = type(value).__module__ in ("builtins", "datetime") and not callable(value)

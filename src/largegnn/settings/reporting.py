@@ -18,8 +18,7 @@ class EvaluateSettings(Section):
 
     gold: Literal["auto", "full", "partial"] = Field(
         "auto",
-        description="Whether the test links are all links there are. full: pairs outside them are wrong. partial: "
-        "pairs that touch none of them are not judged. auto: full where every entity of a side has a link.",
+        description="full: test links are complete. partial: judge only pairs that touch one. auto: as the links look.",
     )
     measures: Annotated[tuple[str, ...], PartsOf(MEASURES)] = Field(
         ("hits@1", "hits@5", "hits@10", "mrr"), description="Measures of the ranks of the test links."

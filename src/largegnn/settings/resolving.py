@@ -121,7 +121,7 @@ def _path(model: type[Section], key: str) -> tuple[str, ...]:
     for setting in describe(model):
         if key == setting.key:
             return tuple(key.split("."))
-        if setting.kind == "weights" and key.startswith(f"{setting.key}."):
+        if setting.kind in ("weights", "choices") and key.startswith(f"{setting.key}."):
             name = key.removeprefix(f"{setting.key}.").strip("\"'")
             return (*setting.key.split("."), name)
     raise unknown_key(model, key)

@@ -120,7 +120,7 @@ class _Side:
         self._first = split * side
         self._count = (split, task.num_target_entities)[side]
         self._rows = (slice(0, at), slice(at, len(literals)))[side]
-        self._literals = literals
+        self._literals, self._comparators = literals, compare.comparators
         self._profiles = profile_predicates(literals, self._rows, self._count, seed)
         identifiers: dict[int, str] = {}
         if compare.identifiers != "off":
@@ -137,7 +137,7 @@ class _Side:
 
     def values(self) -> SideValues:
         """The values of predicates that have about one for each entity."""
-        return SideValues.of(self._literals, self._rows, self._profiles, self._first, self._count)
+        return SideValues.of(self._literals, self._rows, self._profiles, self._first, self._count, self._comparators)
 
 
 def _anchors(graph: CandidateGraph, num_seeds: int) -> tuple[IntArray, float | None]:

@@ -44,6 +44,7 @@ __all__ = ["MatchOutcome", "Matched", "match"]
 _log = logging.getLogger(__name__)
 # CSLS says the same as these, better; `literal` is the sum of the others.
 _NO_FEATURE = ("cosine", "similarity", "name", "text", "neighbors", "agreement", "contradiction")
+_CSLS = ("csls", "similarity_csls")
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def match(
         links = estimate_links(
             _degrees(task), task.num_source_entities, np.concatenate([seeds, valid]), len(seeds), num_free
         )
-        stand_in = _stand_in(scoring.stand_in, graph.columns_but(_NO_FEATURE))
+        stand_in = _stand_in(scoring.stand_in, _feature_columns(graph))
         calibration, reliability = calibrate(pairs, features, best, valid, links, num_free, stand_in)
     if not calibration.is_calibrated:
         _log.warning(
@@ -200,13 +201,20 @@ def _select(graph: CandidateGraph, scores: FloatArray, match: MatchSettings) -> 
 
 def _features(graph: CandidateGraph, kept: IntArray, margins: list[FloatArray]) -> npt.NDArray[np.float64]:
     """What a confidence is learnt from, (p, f): the first column of evidence, the two margins, the other columns."""
-    columns = [graph.column(name)[kept] for name in graph.columns_but(_NO_FEATURE)]
-    return np.stack([*columns[:1], *margins, *columns[1:]], axis=1).astype(np.float64)
+    first, *others = (graph.column(name)[kept] for name in _feature_columns(graph))
+    return np.stack([first, *margins, *others], axis=1).astype(np.float64)
+
+
+def _feature_columns(graph: CandidateGraph) -> tuple[str, ...]:
+    """The columns that are features: the CSLS that counts first, then all that says more."""
+    from largegnn.matching.scorings import csls_column
+
+    return (csls_column(graph), *graph.columns_but((*_NO_FEATURE, *_CSLS)))
 
 
 def _stand_in(stand_in: StandIn, columns: tuple[str, ...]) -> tuple[tuple[float, ...], float]:
     """The weights of features nothing is known of, in their order, and the offset."""
-    weights = [stand_in.evidence.get(name, 0.0) for name in columns]
+    weights = [stand_in.evidence.get("csls" if name in _CSLS else name, 0.0) for name in columns]
     return (*weights[:1], *stand_in.margins, *weights[1:]), stand_in.offset
 
 
