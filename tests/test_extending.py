@@ -25,6 +25,7 @@ import pytest
 
 import largegnn
 from largegnn.data.batch import Reader
+from largegnn.datasets.generator import GeneratedPair
 from largegnn.export import Exporter
 from largegnn.seams.tables import TABLES
 from largegnn.settings import Settings
@@ -41,6 +42,7 @@ KEY_OF_TABLE = {
     "losses": "train.losses",
     "searchers": "search.method",
     "channels": "channels",
+    "comparators": "compare.comparators",
     "scorings": "match.scoring",
     "selections": "match.selection",
     "measures": "evaluate.measures",
@@ -66,11 +68,12 @@ def options_of_page() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page's modules, and a pair whose triples are written with arrows."""
+    """The page's modules, and a pair whose triples are written with arrows, with a name for every entity."""
     folder = tmp_path_factory.mktemp("extending")
     for name, code in MODULES.items():
         (folder / f"{name}.py").write_text(code, encoding="utf-8")
-    largegnn.generate(WORLD, folder=folder / "pair", form="tsv")
+    made = largegnn.generate(WORLD, folder=folder / "pair", form="tsv")
+    _write_names(made, folder)
     for side in ("source", "target"):
         triples = (folder / "pair" / f"{side}.tsv").read_text(encoding="utf-8").splitlines()
         rows = (line.split("\t") for line in triples[triples[0].startswith("head") :])
@@ -102,10 +105,11 @@ def run(*words: str | Path, path: Path, expected: int = 0) -> subprocess.Complet
     return ended
 
 
-def links(folder: Path) -> list[str | Path]:
-    pair = folder / "pair"
-    named = {"--seeds": "train_links", "--valid-links": "valid_links", "--test-links": "test_links"}
-    return [word for flag, name in named.items() for word in (flag, pair / f"{name}.tsv")]
+def inputs(folder: Path) -> dict[str, Path]:
+    """What goes with the two graphs."""
+    links = {name: folder / "pair" / f"{name}.tsv" for name in ("train_links", "valid_links", "test_links")}
+    links["seeds"] = links.pop("train_links")
+    return links | {name: folder / f"{name}.tsv" for name in ("source_names", "target_names")}
 
 
 def small() -> list[str]:
@@ -117,7 +121,7 @@ def test_the_page_has_one_example_for_every_table() -> None:
     titles = [title.lower() for title in re.findall(r"^## (\w+)$", PAGE, flags=re.MULTILINE)]
     assert titles == [name.removesuffix("s").replace("losse", "loss") for name in TABLES]
     assert len(MODULES) == len(TABLES)
-    used = [key.split(".short_rows")[0] for key, _ in options_of_page()]
+    used = [key.split(".short_rows")[0].removesuffix(".name") for key, _ in options_of_page()]
     assert [key for key in used if key != "match.weights.degrees"] == list(KEY_OF_TABLE.values())
     rows = re.findall(r"^\| `(\w+)` \| `([\w .-]+)` \| `(\w+)` \| `([\w/]+\.py)` \|$", PAGE, flags=re.MULTILINE)
     assert [name for name, *_ in rows] == list(TABLES)
@@ -153,16 +157,8 @@ def test_every_example_works_as_an_object_in_settings(folder: Path, tmp_path: Pa
         elif key != "--form":
             parts = [part(name) if ":" in name else name for name in text.split(",")]
             values[key] = parts if len(parts) > 1 else parts[0]
-    pair = folder / "pair"
-    result = largegnn.align(
-        folder / "source.arrows",
-        folder / "target.arrows",
-        pair / "train_links.tsv",
-        valid_links=pair / "valid_links.tsv",
-        test_links=pair / "test_links.tsv",
-        out=tmp_path / "run",
-        settings=Settings.of(values),
-    )
+    graphs = (folder / "source.arrows", folder / "target.arrows")
+    result = largegnn.align(*graphs, **inputs(folder), out=tmp_path / "run", settings=Settings.of(values))
     assert result.to(part("json_lines:JSON_LINES"), tmp_path / "pairs.jsonl") == len(result.pairs)
     assert set(calls) == {address.rpartition(":")[2] for _, text in _addresses() for address in [text]}
     _check_run(tmp_path / "run")
@@ -172,8 +168,9 @@ def test_every_example_works_as_an_object_in_settings(folder: Path, tmp_path: Pa
 def test_every_example_works_on_the_command_line(folder: Path, tmp_path: Path) -> None:
     options = options_of_page()
     chosen = [word for key, text in options if key != "--form" for word in ("--set", f"{key}={text}")]
-    graphs = [folder / "source.arrows", folder / "target.arrows", *links(folder)]
-    ended = run("align", *graphs, "--out", tmp_path / "run", *small(), *chosen, path=folder)
+    graphs = [folder / "source.arrows", folder / "target.arrows"]
+    given = [word for name, path in inputs(folder).items() for word in (f"--{name.replace('_', '-')}", path)]
+    ended = run("align", *graphs, *given, "--out", tmp_path / "run", *small(), *chosen, path=folder)
     assert "match takes task, final_embeddings" in ended.stderr.replace("\n", " ")
     _check_run(tmp_path / "run")
     forms = [word for key, text in options if key == "--form" for word in (key, text)]
@@ -225,6 +222,18 @@ def test_a_package_that_cannot_be_loaded_is_named(folder: Path, installed: Path,
     assert "Traceback" not in message
 
 
+def _write_names(made: GeneratedPair, folder: Path) -> None:
+    """A name for every entity, the same for both ends of a link."""
+    task, entities = made.task, list(made.names.entities)
+    same = {int(source): int(target) for links in (task.train_links, task.valid_links) for source, target in links}
+    same |= {int(source): int(target) for source, target in task.test_links}
+    names = {entity: f"thing number {same.get(entity, entity)}" for entity in range(task.num_entities)}
+    split = task.num_source_entities
+    for side, ids in (("source", range(split)), ("target", range(split, task.num_entities))):
+        text = "".join(f"{entities[entity]}\t{names[entity]}\n" for entity in ids)
+        (folder / f"{side}_names.tsv").write_text(text, encoding="utf-8")
+
+
 def _addresses() -> list[tuple[str, str]]:
     """Every `module:name` of the page's options, with its key."""
     return [(key, word) for key, text in options_of_page() for word in _words(key, text) if ":" in word]
@@ -259,7 +268,8 @@ def _check_run(folder: Path) -> None:
     assert settings["match"]["scoring"] == "blended:blended"
     assert settings["match"]["selection"] == "source_first:source_first"
     assert "look_at_all" in json.dumps(report["search"])
-    assert report["evidence"] == ["cosine", "csls", "support", "degrees"]
+    assert settings["compare"]["comparators"]["name"] == "same_words:same_words"
+    assert {"cosine", "csls", "name", "agreement", "support", "degrees"} <= set(report["evidence"])
     assert set(report["ideal"]["cosine"]["mean"]) == {"hits@1", "mrr", "mean_rank:mean_rank"}
     surest = (folder / "surest").read_text(encoding="utf-8").splitlines()
     assert surest
