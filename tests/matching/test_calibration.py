@@ -156,6 +156,26 @@ def test_no_confidence_near_one_from_few_valid_links() -> None:
     assert calibration.rate(world.features, world.best).max() < 0.98
 
 
+def test_every_valid_link_found_and_no_wrong_pair() -> None:
+    """All links are found and nothing else is paired: nothing is left to be wrong."""
+    world = make_world(all_linked=True, num_valid=200, found=1.0)
+    keep = world.true
+    calibration, _ = calibrate(
+        world.pairs[keep],
+        world.features[keep],
+        np.ones(int(keep.sum()), dtype=bool),
+        world.valid,
+        world.count_links(),
+        world.num_free,
+        STAND_IN,
+    )
+    assert calibration.num_right == calibration.num_valid
+    threshold = choose_threshold(calibration, world.features[keep], world.best[keep], cut="none")
+    assert threshold.expected_precision is not None
+    assert threshold.expected_precision > 0.97
+    assert threshold.precision_high == 1.0
+
+
 def test_no_valid_link_found_means_little_is_expected() -> None:
     world = make_world(all_linked=True, num_valid=300)
     valid = world.valid[~np.isin(world.valid[:, 0], world.pairs[world.true][:, 0])]

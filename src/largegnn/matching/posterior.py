@@ -189,14 +189,17 @@ class _Grid:
         # The nearer the links are to all entities, the less room there is for a factor other than 1.
         rest = np.maximum(min(self._num_free) - num_right, 1.0) / np.maximum(num_links - num_right, 1.0)
         room = np.clip(np.log2(np.maximum(rest, 1.0)), 0.0, 1.0)
-        expected = (self._num_valid - seen) * np.maximum(chance, 1e-12)
+        expected = np.maximum((self._num_valid - seen) * chance, 1e-9)
         fit = fit + _blurred_poisson(wrong, expected, room * _OVERLAP, room * _OVERLAP_SPREAD)
         if self._others.number:
             precision = num_right / self._pairs.counts.sum()
             right = self._others.number * precision * np.exp(-_OTHER_RATIO - _OTHER_GROWTH * precision)
             zero = np.zeros_like(right)
             fit = fit + _blurred_poisson(
-                self._others.num_right, right * self._num_valid / num_links, zero, zero + _OTHER_SPREAD
+                self._others.num_right,
+                np.maximum(right * self._num_valid / num_links, 1e-9),
+                zero,
+                zero + _OTHER_SPREAD,
             )
         return np.asarray(fit)
 

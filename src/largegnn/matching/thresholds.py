@@ -142,8 +142,9 @@ def _expect(
         threshold=lowest,
         num_pairs=count,
         expected_precision=mean,
-        precision_low=max(0.0, mean - float(np.hypot(mean - low, _DEVIATIONS * stray))),
-        precision_high=min(1.0, mean + float(np.hypot(high - mean, _DEVIATIONS * stray))),
+        # One pair to either side: a share of so many pairs is no finer.
+        precision_low=max(0.0, mean - float(np.hypot(mean - low, _DEVIATIONS * stray)) - 1 / count),
+        precision_high=min(1.0, mean + float(np.hypot(high - mean, _DEVIATIONS * stray)) + 1 / count),
         expected_recall=min(1.0, mean * count / expected_links),
         expected_f1=2 * mean * count / (count + expected_links),
         expected_partial=mean / (mean + (1 - mean) * calibration.wrong_touching) if mean else 0.0,
