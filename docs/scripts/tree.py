@@ -25,7 +25,9 @@ def render() -> str:
 def _block(title: str, folder: Path) -> str:
     files = sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
     rows = [f"| `{path.name}` | {_first_line(path)} |" for path in files]
-    return "\n".join([f"**`{title}`** {_first_line(folder / '__init__.py')}", "", "| file | what it is |", "|---|---|", *rows])
+    return "\n".join(
+        [f"**`{title}`** {_first_line(folder / '__init__.py')}", "", "| file | what it is |", "|---|---|", *rows]
+    )
 
 
 def _first_line(path: Path) -> str:
