@@ -9,23 +9,29 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from largegnn.data.attributes import read_attributes
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import load_pair
-from largegnn.data.readers import read_links, read_triples
+from largegnn.data.name_files import read_names
+from largegnn.data.readers import read_links, read_rows, read_triples
 from largegnn.datasets.unpack import unpack
 from largegnn.settings import PRESETS, DataSettings, Settings, resolve
 
-__all__ = ["load_folder", "read_link_file", "read_triple_file", "resolve_settings", "run_command", "unpack_archive"]
+__all__ = ["load_folder", "read_file", "resolve_settings", "run_command", "unpack_archive"]
 
 
-def read_triple_file(path: str, form: str) -> int:
-    """Read a file of triples: how many there are."""
-    return sum(len(batch.heads) + len(batch.literals) for batch in read_triples(Path(path), form))
-
-
-def read_link_file(path: str) -> int:
-    """Read a file of links: how many there are."""
-    return len(read_links(Path(path)).sources)
+def read_file(path: str, kind: str, form: str) -> int:
+    """Read a file of triples, links, names, rows or attributes: how many there are."""
+    file = Path(path)
+    if kind == "links":
+        return len(read_links(file).sources)
+    batches = {
+        "triples": lambda: read_triples(file, form),
+        "names": lambda: read_names(file),
+        "rows": lambda: read_rows(file, "id", form),
+        "attributes": lambda: read_attributes(file),
+    }[kind]()
+    return sum(len(batch.heads) + len(batch.literals) + len(batch.entities) for batch in batches)
 
 
 def load_folder(path: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""Small valid inputs of every kind, to be mutated: files of triples and links, folders, archives.
+"""Small valid inputs of every kind, to be mutated: files of triples, links, names and values, folders, archives.
 
 Each is odd in a way that is allowed: comments, quotes, escapes, headers, several compressed pieces.
 """
@@ -16,7 +16,7 @@ from collections.abc import Callable
 import polars as pl
 import zstandard
 
-__all__ = ["COMPRESSIONS", "archives", "folders", "links", "triples"]
+__all__ = ["COMPRESSIONS", "archives", "files", "folders"]
 
 COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
@@ -76,23 +76,43 @@ _LINKS = {
 }
 
 
-def triples() -> dict[str, list[bytes]]:
-    """Files of triples by format."""
-    texts = {"nt": _NT, "nq": _NQ, "ttl": _TTL, "tsv": _TSV, "csv": _CSV}
-    return {form: [text.encode() for text in found] for form, found in texts.items()} | {
-        "parquet": [
+_NAMES = {
+    "tsv": ['a\tParis\nb\tThe "Hague"\n', "entity\tname\n<http://x/a>\tCaf\u00e9\n"],
+    "csv": ['a,"Paris, France"\nb,Rome\n', "name,entity\nParis,a\n"],
+    "nt": ['<http://x/a> <http://x/label> "Paris"@fr .\n<http://x/a> <http://x/label> "P\\u00e2ris" .\n'],
+}
+_ROWS = {
+    "tsv": ["id\tname\tborn\n1\tAnna\t1970-01-01\n2\tBob\t\n", 'id\tvalue\n1\t"x"@en\n'],
+    "csv": ['name,id\n"Anna ""A""",1\nBob,2\n', "id\n1\n2\n"],
+}
+_ATTRIBUTES = [
+    'a\tname\t"Paris"@fr\na\tsize\t"7"^^<http://www.w3.org/2001/XMLSchema#int>\nb\ttext\tplain\ttext\n',
+    '<http://x/a>\t<http://x/p>\t"a \\"q\\" \\u00e9"\n',
+    '<http://x/a> <http://x/p> "text" .\n',
+]
+
+
+def files() -> dict[str, dict[str, list[bytes]]]:
+    """Files by kind (triples, links, names, rows with a key, attributes) and format."""
+    triples = {"nt": _NT, "nq": _NQ, "ttl": _TTL, "tsv": _TSV, "csv": _CSV}
+    texts = {"triples": triples, "links": _LINKS, "names": _NAMES, "rows": _ROWS, "attributes": {"tsv": _ATTRIBUTES}}
+    tables = {
+        "triples": [
             _parquet(["head", "relation", "tail"], 40),
             _parquet(["tail", "head", "relation", "more"], 5, "zstd"),
             _parquet(["s", "p", "o"], 3, "uncompressed"),
-        ]
+        ],
+        "links": [_parquet(["source", "target"], 10)],
+        "names": [_parquet(["entity", "name"], 10)],
+        "rows": [_parquet(["id", "name", "more"], 10)],
     }
-
-
-def links() -> dict[str, list[bytes]]:
-    """Files of links by format."""
-    return {form: [text.encode() for text in found] for form, found in _LINKS.items()} | {
-        "parquet": [_parquet(["source", "target"], 10)]
+    encoded = {
+        kind: {form: [text.encode() for text in found] for form, found in forms.items()}
+        for kind, forms in texts.items()
     }
+    for kind, found in tables.items():
+        encoded[kind]["parquet"] = found
+    return encoded
 
 
 def _parquet(columns: list[str], rows: int, compression: str = "snappy") -> bytes:
@@ -126,12 +146,13 @@ def folders() -> dict[str, dict[str, bytes]]:
     return {
         "openea": graphs | attributes | folds | {"ent_links": train + valid + test},
         "unsplit": graphs | {"ent_links": train + valid + test},
-        "dbpedia1m": graphs | links,
+        "dbpedia1m": graphs | links | {"ent_names_1": b"a0\tParis\n", "ent_names_2.tsv": b"A0\tparis\n"},
         "dbp15k": ids,
         "pair": {
             "source.nt": statements,
             "target.csv.gz": gzip.compress(two.replace(b"\t", b",")),
             "train_links.tsv": b"x:a0\tA0\nx:a1\tA1\nx:a2\tA2\n",
+            "source_names.csv": b"entity,name\nx:a0,Paris\n",
         },
     }
 

@@ -16,7 +16,7 @@ from tests.fuzz.tokens import FORMATS
 
 
 def mutated_files(folder: Path, form: str, *arguments: str) -> Iterator[Trial]:
-    documents = corpus.triples()[form]
+    documents = corpus.files()["triples"][form]
     for number in range(num_inputs(300)):
         rng = generator("misreading", form, *arguments, number)
         path = folder / f"{number}.{form}"
@@ -27,7 +27,7 @@ def mutated_files(folder: Path, form: str, *arguments: str) -> Iterator[Trial]:
 
 @pytest.mark.parametrize(("form", "also"), [("nt", "nt"), ("nq", "nq"), ("ttl", "ttl"), ("nt", "ttl"), ("nt", "nq")])
 def test_rdf_as_a_strict_parser_reads_it(form: str, also: str, tmp_path: Path) -> None:
-    valid = [valid_file(tmp_path, form, corpus.triples()), form, also]
+    valid = [valid_file(tmp_path, "triples", form), form, also]
     trials = mutated_files(tmp_path, form, also)
     ended = require(judge("tests.fuzz.differential:same_as_oxigraph", valid, trials), "misreading")
     assert any(outcome.result == "compared" for outcome in ended)
@@ -35,6 +35,6 @@ def test_rdf_as_a_strict_parser_reads_it(form: str, also: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("form", ["tsv", "csv"])
 def test_tables_as_plain_readers_read_them(form: str, tmp_path: Path) -> None:
-    valid = [valid_file(tmp_path, form, corpus.triples()), form]
+    valid = [valid_file(tmp_path, "triples", form), form]
     ended = require(judge("tests.fuzz.differential:same_as_csv", valid, mutated_files(tmp_path, form)), "misreading")
     assert any(outcome.result == "compared" for outcome in ended)

@@ -1,4 +1,4 @@
-"""Mutated files of triples, files of links and data set folders: read, or refused in words."""
+"""Mutated files of every kind and mutated data set folders: read, or refused in words."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from tests.fuzz.mutate import generator, mutate
 from tests.fuzz.seed import num_inputs
 from tests.fuzz.tokens import FORMATS
 
+KINDS = [(kind, form) for kind, forms in corpus.files().items() for form in forms]
+
 
 def mutated_files(kind: str, form: str, folder: Path) -> Iterator[Trial]:
     """Files of one format under a name that says so, under none, or compressed."""
-    documents = (corpus.triples if kind == "triples" else corpus.links)()[form]
-    others = [data for found in (corpus.triples(), corpus.links()) for data in found.get(form, [])]
+    files = corpus.files()
+    documents, others = files[kind][form], [data for forms in files.values() for data in forms.get(form, [])]
     # Parquet is read in a process of its own, half a second each.
     usual = 300 if form != "parquet" else 20
-    for number in range(num_inputs(usual) if kind == "triples" else num_inputs(usual // 3, 1 / 3)):
+    for number in range(num_inputs(usual) if kind == "triples" else num_inputs(usual // 4, 1 / 4)):
         rng = generator(kind, form, number)
         data = mutate(rng, rng.choice(documents), others, FORMATS[form])
         suffix = rng.choice((f".{form}", f".{form}", f".{form}", "", ".txt"))
@@ -33,30 +35,22 @@ def mutated_files(kind: str, form: str, folder: Path) -> Iterator[Trial]:
             data = mutate(rng, data, [data], FORMATS["archive"]) if rng.random() < 0.5 else data
         path = folder / f"{number}{suffix}"
         path.write_bytes(data)
-        named = form if rng.random() < 0.5 else "auto"
-        yield Trial(f"{form}-{path.name}", [str(path), named] if kind == "triples" else [str(path)], path)
+        yield Trial(f"{form}-{path.name}", [str(path), kind, form if rng.random() < 0.5 else "auto"], path)
         path.unlink()
 
 
-def valid_file(folder: Path, form: str, documents: dict[str, list[bytes]]) -> str:
+def valid_file(folder: Path, kind: str, form: str) -> str:
     path = folder / f"valid.{form}"
-    path.write_bytes(documents[form][0])
+    path.write_bytes(corpus.files()[kind][form][0])
     return str(path)
 
 
-@pytest.mark.parametrize("form", list(corpus.triples()))
-def test_files_of_triples(form: str, tmp_path: Path) -> None:
-    valid = [valid_file(tmp_path, form, corpus.triples()), form]
-    trials = mutated_files("triples", form, tmp_path)
-    ended = require(judge("tests.fuzz.checks:read_triple_file", valid, trials), "triples")
+@pytest.mark.parametrize(("kind", "form"), KINDS)
+def test_files(kind: str, form: str, tmp_path: Path) -> None:
+    valid = [valid_file(tmp_path, kind, form), kind, form]
+    ended = require(judge("tests.fuzz.checks:read_file", valid, mutated_files(kind, form, tmp_path)), kind)
     if len(ended) >= 100:  # neither too mild nor too wild
         assert {outcome.ended for outcome in ended} == {"accepted", "refused"}
-
-
-@pytest.mark.parametrize("form", list(corpus.links()))
-def test_files_of_links(form: str, tmp_path: Path) -> None:
-    valid = [valid_file(tmp_path, form, corpus.links())]
-    require(judge("tests.fuzz.checks:read_link_file", valid, mutated_files("links", form, tmp_path)), "links")
 
 
 def write_folder(folder: Path, files: dict[str, bytes]) -> None:
@@ -105,16 +99,16 @@ def test_folders(layout: str, tmp_path: Path) -> None:
 
 def test_the_corpus_itself_is_valid(tmp_path: Path) -> None:
     """Otherwise mutations would only ever meet the first check."""
-    assert set(READERS) <= set(corpus.triples()), "a reader without examples in the corpus is not fuzzed"
+    assert set(READERS) <= set(corpus.files()["triples"]), "a reader without examples in the corpus is not fuzzed"
     trials = []
-    for form, documents in corpus.triples().items():
-        for number, data in enumerate(documents):
-            path = tmp_path / f"{number}.{form}"
+    for kind, form in KINDS:
+        for number, data in enumerate(corpus.files()[kind][form]):
+            path = tmp_path / f"{kind}-{number}.{form}"
             path.write_bytes(data)
-            trials.append(Trial(path.name, [str(path), "auto"], path))
+            trials.append(Trial(path.name, [str(path), kind, "auto"], path))
     for layout, files in corpus.folders().items():
         write_folder(tmp_path / layout, files)
-    outcomes = list(judge("tests.fuzz.checks:read_triple_file", trials[0].arguments, trials))
+    outcomes = list(judge("tests.fuzz.checks:read_file", trials[0].arguments, trials))
     folders = [Trial(layout, [str(tmp_path / layout)]) for layout in corpus.folders()]
     outcomes += judge("tests.fuzz.checks:load_folder", folders[0].arguments, folders)
     assert [f"{outcome.trial.name}: {outcome.detail}" for outcome in outcomes if outcome.ended != "accepted"] == []
