@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largegnn.data.batch import LiteralBatch
+from largegnn.data.language_tags import TagMender
 from largegnn.data.literal_syntax import LONGEST_VALUE, parse_literals, tidied, unescaped
 from largegnn.data.readers import read_links
 from largegnn.errors import InputError
@@ -67,10 +69,32 @@ x:a x:label "A"@EN , 'B' ; x:num 3 , 4.5 , true ; x:note \"\"\"two
     @pytest.mark.parametrize("tag", ["en_US", "", "1", "en-", "e n".replace(" ", "~"), "toolonglanguage", "en--"])
     def test_broken_languages_are_counted_and_their_values_kept(self, tmp_path: Path, tag: str) -> None:
         text = f'<a:a> <a:p> "x"@{tag} .\n<a:a> <a:p> "y"@en .\n'
-        for form in ("nt", "nq"):
-            rows, counts = literals_of_file(write(tmp_path / f"t.{form}", text))
+        for form in ("nt", "nq", "ttl"):
+            rows, counts = literals_of_file(write(tmp_path / f"t.{form}", text), form)
             assert sorted(rows) == [("a:a", "a:p", "x", "", ""), ("a:a", "a:p", "y", "", "en")]
             assert counts.broken_languages == 1
+
+    @pytest.mark.parametrize("size", [1, 7, 64, 65, 1000])
+    def test_broken_languages_in_turtle_wherever_chunks_end(self, size: int) -> None:
+        text = rb"""@prefix x: <http://x/> . # "x"@not_here
+x:a x:p "a"@en_US , 'b'@en_US, "c"@de ; x:q '''keep "@this_one " and '@that_one .''' , "no \"@tag_here"@fr.
+x:b x:p '''long'''@x_y . <a:"@b_c> x:p "e"@ .
+x:c x:p "f"@en--ltr , "g"@1 .
+"""
+        chunks = [text[first : first + size] for first in range(0, len(text), size)]
+        mender = TagMender(iter(chunks), lambda: iter(chunks))
+        expected = text
+        for broken in (b'"a"@en_US', b"'b'@en_US", b"long'''@x_y", b'"e"@ ', b'"g"@1'):
+            expected = expected.replace(broken, re.sub(rb"@\w*", b"", broken))
+        assert b"".join(mender) == expected
+        assert mender.num_broken == 5
+
+    def test_turtle_without_broken_languages_is_handed_on_as_it_is(self) -> None:
+        text = b'x:a x:p \'a\'@en , "b"@en-GB-x1;x:q "c"@de.\n' * 100
+        for size in (1, 50, 64, 10_000):
+            chunks = [text[first : first + size] for first in range(0, len(text), size)]
+            mender = TagMender(iter(chunks), lambda: iter([]))
+            assert (b"".join(mender), mender.num_broken) == (text, 0)
 
     def test_directions_are_no_part_of_a_language(self, tmp_path: Path) -> None:
         path = write(tmp_path / "t.nt", '<a:a> <a:p> "x"@ar--rtl .\n')

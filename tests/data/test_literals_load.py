@@ -255,13 +255,14 @@ class TestRows:
         assert (order.tolist(), is_tied.tolist()) == ([0, 1, 2], [False, False, False])
 
     def test_the_artifact_refuses_a_wrong_state(self) -> None:
-        nothing, one = StringTable.from_strings([""]), StringTable.from_strings(["x"])
+        nothing, one, two = (StringTable.from_strings(texts) for texts in ([""], ["x"], "ab"))
+        zero, zeros = np.zeros(1), np.zeros(2)
         with pytest.raises(ArtifactError, match="ascending"):
-            Literals([1, 0], [0, 0], StringTable.from_strings("ab"), [0, 0], [0, 0], one, nothing, nothing)
+            Literals(np.array([1, 0]), zeros, two, zeros, zeros, one, nothing, nothing)
         with pytest.raises(ArtifactError, match="2 values for 1"):
-            Literals([0], [0], StringTable.from_strings("ab"), [0], [0], one, nothing, nothing)
+            Literals(zero, zero, two, zero, zero, one, nothing, nothing)
         with pytest.raises(ArtifactError, match="predicates"):
-            Literals([0], [1], one, [0], [0], one, nothing, nothing)
+            Literals(zero, np.ones(1), one, zero, zero, one, nothing, nothing)
 
 
 def _part(rows: list[tuple[int, str, str, str, str]]) -> LiteralRows:
@@ -300,7 +301,7 @@ def test_memory_of_many_literals(tmp_path: Path) -> None:
                     f'"the value of row {row} with \\"some\\" more words in it"@en .\n'
                     for row in range(number // 2)
                 )
-        command = [sys.executable, "-c", MEMORY, tmp_path / "source.nt", tmp_path / "target.nt"]
+        command = [sys.executable, "-c", MEMORY, str(tmp_path / "source.nt"), str(tmp_path / "target.nt")]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
         found.append(json.loads(done.stdout))
     (few, _, _, small), (many, size, _, large) = found

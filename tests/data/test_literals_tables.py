@@ -11,7 +11,7 @@ import pytest
 from largegnn import api
 from largegnn.data.in_memory import as_path, as_table
 from largegnn.data.inputs import DataInput
-from largegnn.data.load import load_pair
+from largegnn.data.load import LoadedPair, load_pair
 from largegnn.data.name_files import NAME_PREDICATE
 from largegnn.data.readers import read_triples
 from largegnn.errors import InputError
@@ -97,7 +97,7 @@ class TestNameFiles:
 class TestTables:
     CSV = 'id,title,year,,note\n17,"Foo, bar",1999,x,\n18,Baz, ,y,"two\nlines"\n17,Foo bar,1999,x,\n19,,,,\n'
 
-    def pair_of(self, source: Path, key: str, tmp_path: Path, form: str = "auto") -> api.LoadedPair:
+    def pair_of(self, source: Path, key: str, tmp_path: Path, form: str = "auto") -> LoadedPair:
         target = write(tmp_path / "target.tsv", "key\tname\nA\tfoo\nB\tbar\n")
         links = write(tmp_path / "links.tsv", "17\tA\n")
         settings = DataSettings(source_key=key, target_key="key", valid_share=0.0, format=form)

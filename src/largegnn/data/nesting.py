@@ -14,12 +14,12 @@ from pathlib import Path
 
 from largegnn.errors import InputError
 
-__all__ = ["DEEPEST", "Depth", "guard_depth", "too_deep"]
+__all__ = ["DEEPEST", "LONGEST_TOKEN", "TOKEN", "Depth", "guard_depth", "too_deep"]
 
 DEEPEST = 256
-_LONGEST_TOKEN = 1 << 25  # twice what the parser takes
+LONGEST_TOKEN = 1 << 25  # twice what the parser takes
 # A token that is not closed at the end of the text matches with its group `open`: the next chunk may close it.
-_TOKEN = re.compile(
+TOKEN = re.compile(
     rb"""
       (?P<in><<) | (?P<out>>>)
     | <[^>]*+(?:>|(?P<open1>\Z))
@@ -46,7 +46,7 @@ class Depth:
         text = self._rest + chunk
         # What stands in the last two bytes may be half a token.
         certain, position = len(text) - 2, 0
-        for token in _TOKEN.finditer(text):
+        for token in TOKEN.finditer(text):
             kind = token.lastgroup
             if token.end() > certain or kind not in ("in", "out", None):
                 position = token.start()
@@ -79,8 +79,8 @@ def guard_depth(path: Path, chunks: Iterator[bytes], again: Callable[[], Iterato
                     depth.is_too_deep(earlier)
             if depth.is_too_deep(chunk):
                 raise too_deep(str(path))
-            if depth.num_held > _LONGEST_TOKEN:
-                raise InputError(f"a literal or comment is longer than {_LONGEST_TOKEN:,} bytes", where=str(path))
+            if depth.num_held > LONGEST_TOKEN:
+                raise InputError(f"a literal or comment is longer than {LONGEST_TOKEN:,} bytes", where=str(path))
         yield chunk
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from largegnn.data.batch import ReadCounts, TripleBatch
 from largegnn.data.blank import nameless
 from largegnn.data.compression import as_stream, read_chunks, without_mark
+from largegnn.data.language_tags import TagMender
 from largegnn.data.nesting import guard_depth
 from largegnn.data.quads import batches, check_closed, parse
 
@@ -29,11 +30,17 @@ def read_turtle_triples(path: Path) -> Iterator[TripleBatch]:
     had_mark, chunks = without_mark(read_chunks(path))
     if had_mark:
         yield TripleBatch(counts=ReadCounts(byte_order_marks=1))
-    text = _Text(guard_depth(path, chunks, lambda: without_mark(read_chunks(path))[1]))
+
+    def again() -> Iterator[bytes]:
+        return without_mark(read_chunks(path))[1]
+
+    mender = TagMender(guard_depth(path, chunks, again), again)
+    text = _Text(iter(mender))
     with as_stream(text) as stream:
         for batch in batches(path, parse(path, stream, "ttl"), text.name_blank, lambda: text.num_bytes):
             check_closed(path, batch)
             yield batch
+    yield TripleBatch(counts=ReadCounts(broken_languages=mender.num_broken))
 
 
 class _Text:
