@@ -275,7 +275,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("seeds", [("a", "r", "b")], "the seeds have 3 columns"),
     ("seeds", [("nobody", "no one")], "links name entities"),
     ("seeds", {"a": "b"}, "of a kind that cannot be read"),
-    ("seeds", None, "no seeds were given"),
+    ("seeds", None, "nothing to start from: no seeds"),
     ("seeds", Path("nowhere.tsv"), "the file does not exist"),
 ]
 

@@ -28,7 +28,8 @@ from largegnn.settings import DataSettings, ProtocolSettings, Settings
 from largegnn.stages.merge import MergeOutcome
 
 # The stages that make no use of PyTorch: what is tested here is the same for all, and these take milliseconds.
-STAGE_NAMES = ("load", "merge", "partition", "landmarks", "subgraphs")
+STAGE_NAMES = ("load", "literals", "merge", "partition", "landmarks", "subgraphs")
+MERGE = STAGE_NAMES.index("merge")
 run_pipeline = partial(pipeline.run_pipeline, last=STAGE_NAMES[-1])
 PAPER = Settings(protocol=ProtocolSettings(seeds_from="train+valid"))
 
@@ -70,10 +71,10 @@ def test_force_from_to(toy_folder: Path, tmp_path: Path, said: pytest.LogCapture
         run_pipeline(out, given, Settings(), first="merge")
     run_pipeline(out, given, Settings(), last="load")
     assert computed(said) == ["load"]
-    run_pipeline(out, given, Settings(), first="merge")
+    run_pipeline(out, given, Settings(), first="literals")
     assert computed(said) == list(STAGE_NAMES[1:])
     run_pipeline(out, given, Settings(), force="merge")
-    assert computed(said) == list(STAGE_NAMES[1:])
+    assert computed(said) == list(STAGE_NAMES[MERGE:])
     run_pipeline(out, given, Settings(), force="load", last="load")
     assert computed(said) == ["load"]
     assert list(RunStore(out).stages) == ["load"], "what depended on it is gone too"
@@ -86,14 +87,14 @@ def test_force_from_to(toy_folder: Path, tmp_path: Path, said: pytest.LogCapture
 def test_another_run_is_refused_until_forced(toy_folder: Path, tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
     given, out = DataInput(folder=toy_folder), tmp_path / "run"
     run_pipeline(out, given, Settings())
-    before = (out / "02-merged" / "neighbors.npy").read_bytes()
+    before = (out / "03-merged" / "neighbors.npy").read_bytes()
     with pytest.raises(InputError, match="holds another run") as error:
         run_pipeline(out, given, PAPER)
     assert "protocol.seeds_from was 'train', is 'train+valid'" in str(error.value.found)
-    assert "--force merge" in str(error.value.fix)
-    assert (out / "02-merged" / "neighbors.npy").read_bytes() == before
+    assert "--force literals" in str(error.value.fix), "without seeds enough, names and values give some"
+    assert (out / "03-merged" / "neighbors.npy").read_bytes() == before
     computed(said)
-    run_pipeline(out, given, PAPER, force="merge")
+    run_pipeline(out, given, PAPER, force="literals")
     assert computed(said) == list(STAGE_NAMES[1:])
     (toy_folder / "test_links").write_text("d\tD\n")
     with pytest.raises(InputError, match="holds another run") as error:
@@ -138,13 +139,13 @@ def test_bad_input_leaves_no_stage(toy_folder: Path, tmp_path: Path) -> None:
 def test_damage_is_computed_anew(toy_folder: Path, tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
     given, out = DataInput(folder=toy_folder), tmp_path / "run"
     run_pipeline(out, given, Settings())
-    good = (out / "02-merged" / "neighbors.npy").read_bytes()
+    good = (out / "03-merged" / "neighbors.npy").read_bytes()
     computed(said)
-    (out / "02-merged" / "neighbors.npy").write_bytes(good[:-7] + b"garbage")
+    (out / "03-merged" / "neighbors.npy").write_bytes(good[:-7] + b"garbage")
     run_pipeline(out, given, Settings())
     assert "not what was written" in said.text
-    assert computed(said) == list(STAGE_NAMES[1:])
-    assert (out / "02-merged" / "neighbors.npy").read_bytes() == good
+    assert computed(said) == list(STAGE_NAMES[MERGE:])
+    assert (out / "03-merged" / "neighbors.npy").read_bytes() == good
 
 
 def test_resume_needs_nothing_but_the_folder(toy_folder: Path, tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
@@ -235,8 +236,8 @@ def test_a_full_disk_is_said_and_leaves_what_was_done(toy_folder: Path, tmp_path
         assert ended.returncode == 3, ended.stderr
         assert "No space left on device" in ended.stderr
         assert "Traceback" not in ended.stderr
-        assert list(RunStore(disk / "run").stages) == ["load"]
-        assert RunStore(disk / "run").is_intact("load")
+        assert list(RunStore(disk / "run").stages) == ["load", "literals"]
+        assert all(RunStore(disk / "run").is_intact(stage) for stage in ("load", "literals"))
         subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
         ended = subprocess.run(
             [sys.executable, "-m", "largegnn", "divide", "--resume", "--json", "--out", str(disk / "run")],

@@ -69,7 +69,7 @@ def test_what_a_killed_run_left_is_checked_before_it_is_used(
         path.unlink()
     else:
         shutil.rmtree(path.parent)
-        shutil.copytree(run.folder / "05-subgraphs", path.parent)
+        shutil.copytree(run.folder / "06-subgraphs", path.parent)
     with caplog.at_level(logging.WARNING), divisions_of(run, work) as divisions:
         divisions(0)
         assert arrays_of(divisions(1)) == undisturbed

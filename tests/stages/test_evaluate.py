@@ -18,6 +18,7 @@ from largegnn.artifacts import (
     Partition,
     RankFigures,
 )
+from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.evaluation.metrics import MOST_PRODUCTS
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages import evaluate as evaluating
@@ -33,7 +34,7 @@ def task() -> AlignmentTask:
 
 
 def settings_of(*overrides: str) -> Settings:
-    return resolve(Settings, PRESETS, overrides=["device=cpu", *overrides])
+    return resolve(Settings, PRESETS, overrides=["device=cpu", "channels=structure,rules", *overrides])
 
 
 def judge(
@@ -49,6 +50,7 @@ def judge(
         alignment,
         *near,
         one_part,
+        LiteralEvidence.empty(),
         settings.data,
         settings.protocol,
         settings.channels,

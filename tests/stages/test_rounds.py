@@ -13,6 +13,7 @@ import pytest
 
 from largegnn import api
 from largegnn.artifacts import DivisionPlan, EntityEmbeddings, RoundRecord, SeedsFrom, TrainedModel
+from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.data.inputs import DataInput
 from largegnn.runs.pipeline import run_pipeline
 from largegnn.runs.run import Run
@@ -197,7 +198,8 @@ def test_without_valid_links_all_rounds_are_made(trained: Path, tmp_path: Path) 
 def test_pseudo_seeds_are_sure_free_and_judged(least: float) -> None:
     task = tiny_task()
     settings = settings_of(f"rounds.min_confidence={least}", "match.min_precision=1.0")
-    found = rounds._pseudo_seeds(task, noisy_vectors(task, 0.8), settings, seed=0)
+    channels = ("structure", "rules")
+    found = rounds._pseudo_seeds(task, noisy_vectors(task, 0.8), LiteralEvidence.empty(), channels, settings, seed=0)
     pseudo = found.pairs
     for side in (0, 1):
         assert len(set(pseudo[:, side].tolist())) == len(pseudo)
