@@ -1,8 +1,8 @@
 """Against silent misreading: what our readers take from a file must be what a strict reader takes from it.
 
-Checks for the worker process. Each reads a file with our reader and with another, pyoxigraph in its strict mode or
-Python's csv module. Where both accept the file, triples and literals must be the same; a difference is an
-`AssertionError`, and so a failure. So is a file that only ours refuses, unless it is beyond one of our limits.
+`same_triples`, a check for the worker process, reads a file with our reader and with another, pyoxigraph in its strict
+mode or Python's csv module. Where both accept the file, triples and literals must be the same; a difference is an
+`AssertionError`, and so a failure. So is RDF that only ours refuses, unless it is beyond one of our limits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from largegnn.data.batch import TripleBatch
 from largegnn.data.readers import read_triples
 from largegnn.errors import InputError
 
-__all__ = ["same_as_csv", "same_as_oxigraph"]
+__all__ = ["same_triples"]
 
 _FORMS = {"nt": ox.RdfFormat.N_TRIPLES, "nq": ox.RdfFormat.N_QUADS, "ttl": ox.RdfFormat.TURTLE}
 _LITERAL = re.compile(r'"(.*)"(@[^\s"]*|\^\^.+)?', re.DOTALL)
@@ -39,11 +39,15 @@ _MOST_BLANK = 50
 Statement = tuple[str, str, str]  # the object of a literal is JSON
 
 
-def same_as_oxigraph(path: str, form: str, also: str) -> str:
-    """Compare with pyoxigraph, which reads the file as the format `also`."""
-    quads = _parsed(Path(path).read_bytes(), also)
+def same_triples(path: str, form: str, also: str) -> str:
+    """Compare what is read as `form` with what another reader reads as `also`; says whether both accept the file."""
+    return _same_as_oxigraph(Path(path), form, also) if also in _FORMS else _same_as_plain(Path(path), form)
+
+
+def _same_as_oxigraph(path: Path, form: str, also: str) -> str:
+    quads = _parsed(path.read_bytes(), also)
     try:
-        batches = list(read_triples(Path(path), form))
+        batches = list(read_triples(path, form))
     except InputError as error:
         if quads is None or form != also or _LIMITS.search(str(error)):
             raise
@@ -61,12 +65,14 @@ def same_as_oxigraph(path: str, form: str, also: str) -> str:
     return "compared"
 
 
-def same_as_csv(path: str, form: str) -> str:
+def _same_as_plain(path: Path, form: str) -> str:
     """Compare a table without a header with Python's csv module, or with plain splitting for TSV."""
-    batches = list(read_triples(Path(path), form))
+    batches = list(read_triples(path, form))
     if any(batch.counts.header_rows for batch in batches):
         return "a header"
-    text = Path(path).read_bytes().decode("utf-8").removeprefix("\ufeff")
+    text = path.read_bytes().decode("utf-8").removeprefix("\ufeff")
+    if text.startswith("\ufeff"):
+        return "a second byte-order mark, which is dropped too"
     if form == "tsv":
         if "\r" in text:
             return "not compared"

@@ -26,7 +26,7 @@ from typing import IO, Any, Self
 
 from tests.fuzz.seed import SEED
 
-__all__ = ["KEPT", "SECONDS", "Judge", "Outcome", "Trial", "judge", "require"]
+__all__ = ["KEPT", "SECONDS", "Judge", "Outcome", "Trial", "require"]
 
 # Of the processor, so that a busy machine makes no difference; a process that only waits is given longer.
 SECONDS = 20.0
@@ -164,17 +164,14 @@ class Judge:
             self._dismiss()
         return outcome
 
+    def ask_all(self, trials: Iterable[Trial]) -> Iterator[Outcome]:
+        """Try every input in turn; a trial may be undone when the next one is asked for."""
+        return map(self.ask, trials)
+
     def _dismiss(self) -> None:
         if self.worker is not None:
             self.worker.end()
         self.worker = None
-
-
-def judge(check: str, valid: Sequence[Any], trials: Iterable[Trial]) -> Iterator[Outcome]:
-    """Try every input in turn."""
-    with Judge(check, valid) as court:
-        for trial in trials:
-            yield court.ask(trial)
 
 
 def require(outcomes: Iterable[Outcome], test: str) -> list[Outcome]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.fuzz import corpus
-from tests.fuzz.judge import Trial, judge, require
+from tests.fuzz.judge import Judge, Trial, require
 from tests.fuzz.mutate import generator, mutate
 from tests.fuzz.seed import num_inputs
 from tests.fuzz.tokens import FORMATS
@@ -28,19 +30,25 @@ def mutated_archives(folder: Path) -> Iterator[Trial]:
         path.unlink()
 
 
-def test_archives(tmp_path: Path) -> None:
-    valid = tmp_path / "valid.zip"
+@pytest.fixture(scope="module")
+def archive_judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    valid = tmp_path_factory.mktemp("valid") / "valid.zip"
     valid.write_bytes(corpus.archives()["zip"])
-    require(judge("tests.fuzz.checks:unpack_archive", [str(valid)], mutated_archives(tmp_path)), "archives")
-    assert list(tmp_path.iterdir()) == [valid], "a refused archive leaves nothing behind"
+    with Judge("tests.fuzz.checks:unpack_archive", [str(valid)]) as judge:
+        yield judge
 
 
-def test_the_corpus_itself_is_valid(tmp_path: Path) -> None:
+def test_archives(archive_judge: Judge, tmp_path: Path) -> None:
+    require(archive_judge.ask_all(mutated_archives(tmp_path)), "archives")
+    assert list(tmp_path.iterdir()) == [], "a refused archive leaves nothing behind"
+
+
+def test_the_corpus_itself_is_valid(archive_judge: Judge, tmp_path: Path) -> None:
     trials = []
     for suffix, data in corpus.archives().items():
         path = tmp_path / f"a.{suffix}"
         path.write_bytes(data)
         trials.append(Trial(suffix, [str(path)], path))
     files = [f"out/EN_FR/{name}" for name in sorted(corpus.folders()["dbpedia1m"])]
-    for outcome in judge("tests.fuzz.checks:unpack_archive", trials[0].arguments, trials):
+    for outcome in archive_judge.ask_all(trials):
         assert (outcome.ended, outcome.result) == ("accepted", files), outcome

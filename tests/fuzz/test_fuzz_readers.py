@@ -11,7 +11,7 @@ import pytest
 
 from largegnn.seams.tables import READERS
 from tests.fuzz import corpus
-from tests.fuzz.judge import Trial, judge, require
+from tests.fuzz.judge import Judge, Trial, require
 from tests.fuzz.mutate import generator, mutate
 from tests.fuzz.seed import num_inputs
 from tests.fuzz.tokens import FORMATS
@@ -45,10 +45,24 @@ def valid_file(folder: Path, kind: str, form: str) -> str:
     return str(path)
 
 
+@pytest.fixture(scope="module")
+def file_judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    valid = valid_file(tmp_path_factory.mktemp("valid"), "triples", "nt")
+    with Judge("tests.fuzz.checks:read_file", [valid, "triples", "nt"]) as judge:
+        yield judge
+
+
+@pytest.fixture(scope="module")
+def folder_judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    valid = tmp_path_factory.mktemp("valid") / "openea"
+    write_folder(valid, corpus.folders()["openea"])
+    with Judge("tests.fuzz.checks:load_folder", [str(valid)]) as judge:
+        yield judge
+
+
 @pytest.mark.parametrize(("kind", "form"), KINDS)
-def test_files(kind: str, form: str, tmp_path: Path) -> None:
-    valid = [valid_file(tmp_path, kind, form), kind, form]
-    ended = require(judge("tests.fuzz.checks:read_file", valid, mutated_files(kind, form, tmp_path)), kind)
+def test_files(file_judge: Judge, kind: str, form: str, tmp_path: Path) -> None:
+    ended = require(file_judge.ask_all(mutated_files(kind, form, tmp_path)), kind)
     if len(ended) >= 100:  # neither too mild nor too wild
         assert {outcome.ended for outcome in ended} == {"accepted", "refused"}
 
@@ -91,13 +105,11 @@ def _damage(rng: random.Random, path: Path, data: bytes, others: list[bytes]) ->
 
 
 @pytest.mark.parametrize("layout", list(corpus.folders()))
-def test_folders(layout: str, tmp_path: Path) -> None:
-    write_folder(tmp_path / "valid", corpus.folders()[layout])
-    trials = mutated_folders(layout, tmp_path)
-    require(judge("tests.fuzz.checks:load_folder", [str(tmp_path / "valid")], trials), "folders")
+def test_folders(folder_judge: Judge, layout: str, tmp_path: Path) -> None:
+    require(folder_judge.ask_all(mutated_folders(layout, tmp_path)), "folders")
 
 
-def test_the_corpus_itself_is_valid(tmp_path: Path) -> None:
+def test_the_corpus_itself_is_valid(file_judge: Judge, folder_judge: Judge, tmp_path: Path) -> None:
     """Otherwise mutations would only ever meet the first check."""
     assert set(READERS) <= set(corpus.files()["triples"]), "a reader without examples in the corpus is not fuzzed"
     trials = []
@@ -108,7 +120,6 @@ def test_the_corpus_itself_is_valid(tmp_path: Path) -> None:
             trials.append(Trial(path.name, [str(path), kind, "auto"], path))
     for layout, files in corpus.folders().items():
         write_folder(tmp_path / layout, files)
-    outcomes = list(judge("tests.fuzz.checks:read_file", trials[0].arguments, trials))
     folders = [Trial(layout, [str(tmp_path / layout)]) for layout in corpus.folders()]
-    outcomes += judge("tests.fuzz.checks:load_folder", folders[0].arguments, folders)
+    outcomes = [*file_judge.ask_all(trials), *folder_judge.ask_all(folders)]
     assert [f"{outcome.trial.name}: {outcome.detail}" for outcome in outcomes if outcome.ended != "accepted"] == []

@@ -9,7 +9,7 @@ import pytest
 
 from largegnn.settings import Settings, describe, toml_value
 from tests.cli.small_runs import make_pair
-from tests.fuzz.judge import Trial, judge, require
+from tests.fuzz.judge import Judge, Trial, require
 from tests.fuzz.mutate import generator, mutate
 from tests.fuzz.seed import num_inputs
 from tests.fuzz.tokens import FORMATS
@@ -30,6 +30,12 @@ VALUES = {
 }
 
 
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge("tests.fuzz.checks:resolve_settings", [None]) as started:
+        yield started
+
+
 def settings() -> Iterator[tuple[str, str, str]]:
     """Key, name of the value, value as TOML writes it."""
     for setting in describe(Settings):
@@ -44,7 +50,7 @@ def written(key: str, value: str) -> str:
 
 
 @pytest.mark.parametrize("way", ["--set", "--config"])
-def test_every_setting_at_odd_values(way: str, tmp_path: Path) -> None:
+def test_every_setting_at_odd_values(judge: Judge, way: str, tmp_path: Path) -> None:
     def trials() -> Iterator[Trial]:
         for number, (key, name, value) in enumerate(settings()):
             if way == "--set":
@@ -55,7 +61,7 @@ def test_every_setting_at_odd_values(way: str, tmp_path: Path) -> None:
             path.write_text(written(key, value), encoding="utf-8")
             yield Trial(f"{key}-{name}", [str(path)], path)
 
-    ended = require(judge("tests.fuzz.checks:resolve_settings", [None], trials()), "settings")
+    ended = require(judge.ask_all(trials()), "settings")
     assert all(outcome.seconds < 2 for outcome in ended[1:])
     for outcome in ended:
         if outcome.trial.name.endswith("-default"):
@@ -64,7 +70,7 @@ def test_every_setting_at_odd_values(way: str, tmp_path: Path) -> None:
             assert len(outcome.detail) < 5_000, "a message to be read"
 
 
-def test_mutated_settings_files(tmp_path: Path) -> None:
+def test_mutated_settings_files(judge: Judge, tmp_path: Path) -> None:
     whole = "\n".join(written(setting.key, toml_value(setting.default)) for setting in describe(Settings)).encode()
     # One table each: TOML allows no table twice.
     lines = [written(setting.key, toml_value(setting.default)).encode() for setting in describe(Settings)]
@@ -77,10 +83,10 @@ def test_mutated_settings_files(tmp_path: Path) -> None:
             yield Trial(path.name, [str(path)], path)
             path.unlink()
 
-    require(judge("tests.fuzz.checks:resolve_settings", [None], trials()), "settings")
+    require(judge.ask_all(trials()), "settings")
 
 
-def test_mutated_overrides() -> None:
+def test_mutated_overrides(judge: Judge) -> None:
     lines = [f"{setting.key}={toml_value(setting.default)}".encode() for setting in describe(Settings)]
 
     def trials() -> Iterator[Trial]:
@@ -89,7 +95,7 @@ def test_mutated_overrides() -> None:
             text = mutate(rng, rng.choice(lines), lines, FORMATS["toml"]).decode("utf-8", "surrogateescape")
             yield Trial(f"set-{number}", [None, text.replace("\0", "")])
 
-    require(judge("tests.fuzz.checks:resolve_settings", [None], trials()), "settings")
+    require(judge.ask_all(trials()), "settings")
 
 
 def test_the_command_line(tmp_path: Path) -> None:
@@ -105,4 +111,5 @@ def test_the_command_line(tmp_path: Path) -> None:
         for command, count in ((["config"], num_inputs(40, 1 / 20)), (align, num_inputs(15, 1 / 20)))
         for name, override in rng.sample(odd, min(count, len(odd)))
     ]
-    require(judge("tests.fuzz.checks:run_command", align, trials), "settings")
+    with Judge("tests.fuzz.checks:run_command", align) as judge:
+        require(judge.ask_all(trials), "settings")
