@@ -241,6 +241,7 @@ def inspect(pair: LoadedPair, settings: AnySettings = None, memory_mb: float | N
         attribute_triples=pair.summary.num_attribute_triples,
         many_to_one_links=pair.summary.num_many_to_one_links,
         memory_mb=available_memory_mb() if memory_mb is None else memory_mb,
+        literals=pair.literals,
     )
 
 

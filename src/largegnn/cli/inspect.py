@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["inspect_command"]
 
+_MOST_PREDICATES = 15
+
 
 @options.takes_request(*options.DATA_FLAGS)
 def inspect_command(
@@ -29,7 +31,7 @@ def inspect_command(
     from largegnn.data.load import load_pair
 
     assert request.given is not None, "only a run that is resumed may have no input"
-    pair = load_pair(request.given, request.settings.data)
+    pair = load_pair(request.given, request.settings.data, keep_literals=request.settings.keep_literals)
     inspection = api.inspect(pair, request.settings, None if memory_gb is None else memory_gb * 1024)
     if as_json:
         typer.echo(json.dumps({"layout": pair.summary.layout, **inspection.to_dict()}, indent=1))
@@ -51,6 +53,16 @@ def _print_inspection(inspection: Inspection) -> None:
         ("degree", "source", "target"),
         [(step, *(number(facts.degree_histogram.get(step, 0)) for facts in (source, target))) for step in steps],
     )
+    for side, predicates in (("source", inspection.source_predicates), ("target", inspection.target_predicates)):
+        if predicates:
+            print_table(
+                f"literals of the {side}: what its predicates hold",
+                ("predicate", "kind", "entities", "examples"),
+                [
+                    (_local(one.predicate), one.kind, share(one.coverage), " | ".join(one.examples)[:60])
+                    for one in predicates[:_MOST_PREDICATES]
+                ],
+            )
     seeds = inspection.seeds
     print_table(
         f"links (seeds from {seeds.seeds_from})",
@@ -99,3 +111,7 @@ _GRAPH_ROWS = {
 def _fact(facts: GraphFacts, key: str) -> str:
     value = getattr(facts, key)
     return share(value) if key.endswith("share") else number(value)
+
+
+def _local(predicate: str) -> str:
+    return predicate.rstrip("/#").rsplit("/", 1)[-1].rsplit("#", 1)[-1]

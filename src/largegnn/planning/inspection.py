@@ -14,7 +14,9 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from largegnn.artifacts import AlignmentTask, IntArray, MergedGraph, SeedsFrom
+from largegnn.artifacts.literals import Literals
 from largegnn.datasets.benchmarks import name_benchmark
+from largegnn.literals.profiles import PredicateProfile, profile_predicates
 from largegnn.planning.sizes import SizeEstimate, estimate_size
 
 __all__ = ["GraphFacts", "Inspection", "SeedFacts", "inspect_task"]
@@ -65,6 +67,8 @@ class Inspection:
     merged_edges: int
     merged_components: int
     size: SizeEstimate
+    source_predicates: tuple[PredicateProfile, ...] = ()
+    target_predicates: tuple[PredicateProfile, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -80,9 +84,11 @@ def inspect_task(
     attribute_triples: tuple[int, int] = (0, 0),
     many_to_one_links: int = 0,
     memory_mb: float | None = None,
+    literals: Literals | None = None,
 ) -> Inspection:
-    """Count and measure a task; `memory_mb` is what the size estimate may use."""
+    """Count and measure a task and its literals; `memory_mb` is what the size estimate may use."""
     first = task.num_source_triples
+    profiles = _predicates(task, Literals.empty() if literals is None else literals)
     components, _ = csgraph.connected_components(_matrix(graph.neighbor_ptr, graph.neighbors), directed=False)
     return Inspection(
         benchmark=name_benchmark(task),
@@ -101,7 +107,22 @@ def inspect_task(
         merged_edges=graph.num_edges,
         merged_components=int(components),
         size=estimate_size(task.num_entities, len(task.triples), memory_mb),
+        source_predicates=profiles[0],
+        target_predicates=profiles[1],
     )
+
+
+def _predicates(
+    task: AlignmentTask, literals: Literals
+) -> tuple[tuple[PredicateProfile, ...], tuple[PredicateProfile, ...]]:
+    """What the predicates of either side hold, those of most entities first."""
+    at = int(np.searchsorted(literals.entities, task.num_source_entities))
+    sides = ((slice(0, at), task.num_source_entities), (slice(at, len(literals)), task.num_target_entities))
+    source, target = (
+        tuple(sorted(profile_predicates(literals, *side).values(), key=lambda profile: -profile.coverage))
+        for side in sides
+    )
+    return source, target
 
 
 def _graph_facts(
