@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 import largegnn
-from largegnn.datasets import download
 from largegnn.cli.download import download_command
+from largegnn.datasets import download
 from largegnn.datasets.catalogue import DATASETS, DataSet, Listing, RemoteFile
 from largegnn.datasets.fetch import RetryPolicy
 from largegnn.errors import InputError
