@@ -24,6 +24,7 @@ from largegnn.data.literal_rows import LiteralCoder, LiteralRows, join_literals
 from largegnn.data.load import LoadedPair, load_pair
 from largegnn.data.write import WRITERS, write_pair
 from largegnn.errors import ArtifactError, InputError
+from largegnn.runs.artifact_files import load_artifact, pack, save_arrays
 from tests.conftest import tabbed
 from tests.data.literal_sets import literals_of_pair
 
@@ -308,3 +309,16 @@ def test_memory_of_many_literals(tmp_path: Path) -> None:
     assert (few, many) == (100_000, 300_000)
     assert size > 40 * many
     assert small + (large - small) / (many - few) * 10_000_000 < 4_000
+
+
+def test_a_run_folder_keeps_them(toy_with_literals: Path, tmp_path: Path) -> None:
+    literals = load_pair(DataInput(folder=toy_with_literals)).literals
+    for number, artifact in enumerate((literals, Literals.empty())):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        arrays, scalars = pack(artifact)
+        files = [folder / name for name in save_arrays(arrays, folder)]
+        again = load_artifact(Literals, files, scalars)
+        assert list(again.values) == list(artifact.values)
+        assert np.array_equal(again.entities, artifact.entities)
+        assert list(again.predicate_names) == list(artifact.predicate_names)
