@@ -81,6 +81,11 @@ def started(log: str) -> list[str]:
     return [name for name in STAGE_NAMES if f"{name}: started" in log]
 
 
+def stages_from(name: str) -> list[str]:
+    """This stage and all after it."""
+    return list(STAGE_NAMES[STAGE_NAMES.index(name) :])
+
+
 def artifacts_of(folder: Path) -> dict[str, bytes]:
     """Every file of a finished run that says what was found, none that says what it cost."""
     files = [*folder.glob("*/*.npy"), *folder.glob("*.tsv"), folder / "config.toml"]

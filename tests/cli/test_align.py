@@ -12,7 +12,7 @@ import pytest
 
 from largegnn import api
 from largegnn.stages import STAGE_NAMES
-from tests.cli.small_runs import HASTY, QUICK, WORLD, artifacts_of, call, started
+from tests.cli.small_runs import HASTY, QUICK, WORLD, artifacts_of, call, stages_from, started
 
 PAGES = {"alignment.tsv", "alignment.parquet", "unmatched.tsv", "report.json"}
 MEASURES = {"hits@1", "hits@5", "hits@10", "mrr"}
@@ -151,7 +151,14 @@ def test_a_run_resumes_where_its_input_is_not(pair: Path, tmp_path: Path) -> Non
     assert "there is no such folder" in ended.stderr
     ended = call("align", "--resume", "--out", run)
     assert "the input files are not here; the run folder is taken as it is" in ended.stderr
-    assert started(ended.stderr) == list(STAGE_NAMES[7:])
+    assert started(ended.stderr) == stages_from("rounds")
+
+
+def test_without_seeds_there_must_be_names_or_values(pair: Path, tmp_path: Path) -> None:
+    ended = call("align", pair / "rel_triples_1", pair / "rel_triples_2", "--out", tmp_path / "run", *HASTY, expect=2)
+    assert "there is nothing to start from: no seeds" in ended.stderr
+    assert "--seeds FILE" in ended.stderr
+    assert started(ended.stderr) == ["load", "literals"], "refused before anything is trained"
 
 
 @pytest.mark.parametrize(
@@ -161,7 +168,7 @@ def test_a_run_resumes_where_its_input_is_not(pair: Path, tmp_path: Path) -> Non
         (["--resume", "--out", "nowhere"], "no run to resume"),
         (["--resume", "--seeds", "x"], "--resume takes input and settings from the run folder"),
         (["nowhere"], "there is no such folder"),
-        (["a", "b"], "no seeds were given"),
+        (["a", "b"], "the file does not exist"),
         (["a", "--min-precision", "2"], "match.min_precision has an impossible value"),
         (["a", "--rounds", "-1"], "rounds.number has an impossible value"),
         (["a", "--device", "tpu"], "device has an impossible value"),

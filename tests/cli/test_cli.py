@@ -50,7 +50,7 @@ def test_generate_inspect_divide(tmp_path: Path) -> None:
     assert "merge" in first.stdout
     again = largegnn("divide", "--resume", "--out", tmp_path / "run", "--to", "merge", "--json")
     assert "load: reused" in again.stderr
-    assert set(json.loads(again.stdout)["seconds"]) == {"load", "merge"}
+    assert set(json.loads(again.stdout)["seconds"]) == {"load", "literals", "merge"}
     quiet = largegnn("--quiet", "divide", "--resume", "--out", tmp_path / "run", "--to", "merge", "--json")
     assert quiet.stderr == ""
 
@@ -68,7 +68,7 @@ def test_config_prints_a_settings_file(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["inspect", "nowhere"], "there is no such folder"),
-        (["inspect", "a", "b"], "no seeds were given"),
+        (["inspect", "a", "b"], "the file does not exist"),
         (["inspect", "a", "b", "--seeds", "c"], "the file does not exist"),
         (["divide"], "no input was given"),
         (["divide", "--resume", "--out", "nowhere"], "no run to resume"),

@@ -8,10 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from largegnn.stages import STAGE_NAMES
-from tests.cli.small_runs import QUICK, call, started
-
-FROM_MATCH = list(STAGE_NAMES[STAGE_NAMES.index("match") :])
+from tests.cli.small_runs import QUICK, call, stages_from, started
 
 
 def test_a_precision_that_is_reached_is_kept(copy: Path) -> None:
@@ -19,7 +16,7 @@ def test_a_precision_that_is_reached_is_kept(copy: Path) -> None:
     asked = round(before["threshold"]["expected_precision"] + 0.02, 2)
     ended = call("align", "--resume", "--out", copy, "--min-precision", str(asked), "--force", "match", "--json")
     report = ended.json()
-    assert started(ended.stderr) == FROM_MATCH
+    assert started(ended.stderr) == stages_from("match")
     assert report["threshold"]["is_reached"]
     assert report["threshold"]["expected_precision"] > asked - 1e-6
     assert 0 < report["pairs"] < before["pairs"]

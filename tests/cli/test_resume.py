@@ -9,7 +9,7 @@ import pytest
 
 from largegnn.runs.store import RunStore
 from largegnn.stages import STAGE_NAMES
-from tests.cli.small_runs import QUICK, artifacts_of, call, started, without_costs
+from tests.cli.small_runs import QUICK, artifacts_of, call, stages_from, started, without_costs
 
 
 def test_another_precision_in_a_finished_folder_costs_only_the_matching(pair: Path, copy: Path) -> None:
@@ -32,7 +32,7 @@ def test_settings_of_the_matching_matter_to_rounds_that_are_made(copy: Path) -> 
     assert "found: rounds.number was 0, is 1\n" in ended.stderr
     assert "--force rounds" in ended.stderr
     more = ["--rounds", "1", "--set", "rounds.epochs=1", "--force", "rounds"]
-    assert started(call("align", "--resume", "--out", copy, *more).stderr) == list(STAGE_NAMES[7:])
+    assert started(call("align", "--resume", "--out", copy, *more).stderr) == stages_from("rounds")
     ended = call("align", "--resume", "--out", copy, "--set", "match.csls_k=5", expect=2)
     assert "match.csls_k was 10, is 5" in ended.stderr
     assert "--force rounds" in ended.stderr
@@ -41,7 +41,7 @@ def test_settings_of_the_matching_matter_to_rounds_that_are_made(copy: Path) -> 
 def test_stage_by_stage_is_all_at_once(pair: Path, finished: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     partial = call("align", pair, "--out", run, *QUICK, "--to", "subgraphs", "--json").json()
-    assert list(partial["stages"]) == list(STAGE_NAMES[:5])
+    assert list(partial["stages"]) == list(STAGE_NAMES[: STAGE_NAMES.index("train")])
     assert partial["files"] == {}
     assert partial["partition"]["train_kept"] == 1.0
     assert "integrate" in call("align", "--resume", "--out", run, "--to", "integrate").stdout
@@ -109,11 +109,11 @@ def test_a_manifest_of_another_shape_can_be_removed(copy: Path) -> None:
 def test_a_record_that_was_damaged_costs_its_stage(copy: Path) -> None:
     before = artifacts_of(copy)
     (copy / "manifest.json").unlink()
-    path = copy / "09-search.json"
+    (path,) = copy.glob("*-search.json")
     path.write_text(path.read_text().replace('"torch"', '"flat"'))
     ended = call("align", "--resume", "--out", copy)
-    assert "09-search.json: not used" in ended.stderr
-    assert started(ended.stderr) == list(STAGE_NAMES[STAGE_NAMES.index("search") :])
+    assert f"{path.name}: not used" in ended.stderr
+    assert started(ended.stderr) == stages_from("search")
     assert artifacts_of(copy) == before
 
 

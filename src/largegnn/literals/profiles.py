@@ -55,7 +55,7 @@ def profile_predicates(
     used, starts = np.unique(predicates[order], return_index=True)
     rng = np.random.default_rng(seed)
     found = {}
-    for predicate, rows in zip(used.tolist(), np.split(order, starts[1:]), strict=True):
+    for predicate, rows in zip(used.tolist(), np.split(order, starts)[1:], strict=True):
         chosen = rows if len(rows) <= _SAMPLE else np.sort(rng.choice(rows, _SAMPLE, replace=False))
         sample = literals.values.take(chosen + inside.start)
         name = literals.predicate_names[predicate]
