@@ -29,6 +29,8 @@ $(DOCS_READY): $(RUN_READY)
 	$(PIP) -e '.[docs]'
 	touch $@
 
+# One thread: for so small a pair two are hardly faster, and beside other work they lose most of their time waiting.
+demo: export OMP_NUM_THREADS = 1
 demo: $(RUN_READY)
 	rm -rf demo
 	$(BIN)/largegnn generate demo/pair --preset small --format nt --compress gz

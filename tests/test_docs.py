@@ -67,7 +67,9 @@ def test_front_page_and_picture_are_up_to_date() -> None:
 
 def test_the_readme_shows_the_commands_of_the_demo_and_five_pairs() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    demo = re.findall(r"^\t\$\(BIN\)/(largegnn .*)$", makefile.split("\ndemo:")[1].split("\n\n")[0], flags=re.MULTILINE)
+    demo = re.findall(
+        r"^\t\$\(BIN\)/(largegnn .*)$", makefile.split("\ndemo: $(RUN_READY)")[1].split("\n\n")[0], flags=re.MULTILINE
+    )
     assert script("quickstart").commands() == demo
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     output = readme.split("<!-- output:quickstart -->")[1].split("<!-- /output -->")[0]
