@@ -40,6 +40,7 @@ MOMENTS = (
     "search: started",
     "match: started",
     "evaluate: started",
+    "report: started",
 )
 
 
