@@ -101,3 +101,18 @@ def test_what_is_said_of_other_interruptions(pair: Path, tmp_path: Path, monkeyp
         impatient.setattr("largegnn.runs.store.RunStore.lock", interrupt)
         early = call("align", pair, "--out", tmp_path / "new", expect=130)
     assert early.stderr.splitlines()[-1] == "interrupted; nothing was left half-written"
+
+
+def test_interrupted_while_the_program_is_loaded() -> None:
+    program = """
+import sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "largegnn.cli.app":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+from largegnn.cli import main
+main(["--help"])
+"""
+    ended = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (130, "")

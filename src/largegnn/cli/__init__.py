@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command."""
-    from largegnn.cli.app import main as run
-
+    try:
+        from largegnn.cli.app import main as run
+    except KeyboardInterrupt:  # it takes a moment, in which somebody may think again
+        sys.exit(130)
     run(arguments)

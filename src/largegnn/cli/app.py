@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import logging
+import os
 import sys
 
 import typer
@@ -86,7 +89,10 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt as interruption:
         notes = getattr(interruption, "__notes__", ["nothing was left half-written"])
         sys.stderr.write(f"interrupted; {'; '.join(notes)}\n")
-        sys.exit(interruption.exit_code if isinstance(interruption, Interrupted) else 130)
+        code = interruption.exit_code if isinstance(interruption, Interrupted) else 130
+        if arguments is None:  # this process is ours alone
+            _leave_at_once(code)
+        sys.exit(code)
     except MemoryError:
         sys.stderr.write("error: not enough memory\n  to do: `largegnn align ... --dry-run` estimates what is needed\n")
         sys.exit(3)
@@ -105,3 +111,12 @@ def _run(arguments: list[str] | None) -> None:
         if isinstance(interruption, KeyboardInterrupt):
             raise interruption from None
         raise
+
+
+def _leave_at_once(code: int) -> None:
+    """End without taking PyTorch and others down, which takes seconds; what was to be done at the end is done."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
