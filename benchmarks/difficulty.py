@@ -111,15 +111,16 @@ def read_folder(folder: Path) -> AlignmentTask:
         np.column_stack([_numbers(part["source"], source, 0), _numbers(part["target"], target, len(source))])
         for part in links
     )
-    sizes = {
-        "num_source_entities": len(source),
-        "num_target_entities": len(target),
-        "num_source_relations": len(relation_tables[0]),
-        "num_target_relations": len(relation_tables[1]),
-    }
     train, valid, test = splits
     return AlignmentTask(
-        **sizes, triples=np.concatenate(triples), train_links=train, valid_links=valid, test_links=test
+        num_source_entities=len(source),
+        num_target_entities=len(target),
+        num_source_relations=len(relation_tables[0]),
+        num_target_relations=len(relation_tables[1]),
+        triples=np.concatenate(triples),
+        train_links=train,
+        valid_links=valid,
+        test_links=test,
     )
 
 

@@ -15,7 +15,7 @@ from tests.planning.sized_tasks import sized_task
         (FEWEST_SEEDS, FEWEST_VALID_LINKS, "train", None),
         (FEWEST_SEEDS - 1, FEWEST_VALID_LINKS, "train", "49 seeds to train on"),
         (0, 1_000, "train", "0 seeds to train on"),
-        (FEWEST_SEEDS, FEWEST_VALID_LINKS - 1, "train", "19 valid links that are no seeds"),
+        (FEWEST_SEEDS, FEWEST_VALID_LINKS - 1, "train", "29 valid links that are no seeds"),
         (1_000, 0, "train", "0 valid links that are no seeds"),
         (5, 0, "train", "5 seeds to train on"),
         # Under the paper's protocol valid links are seeds, and none is left to calibrate by.
