@@ -193,5 +193,5 @@ def _read_record(file: Path, number: int, entry: Any) -> ResultRecord:
             where=f"{file}, record {number} ({name})",
             expected=f"{place}: {str(first['msg']).removeprefix('Value error, ')}",
             found=repr(first["input"])[:200],
-            fix="the form of a record stands in src/largegnn/reporting/results.py",
+            fix="the form of a record stands in src/largegnn/paper/records.py",
         ) from None
