@@ -10,6 +10,7 @@ import pytest
 from largegnn.data.enlarge import Additions, enlarge_task
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import load_pair
+from largegnn.data.readers import read_triples
 from largegnn.errors import InputError
 from largegnn.settings import DataSettings
 
@@ -134,3 +135,12 @@ def test_nameless_nodes_of_added_files_are_new(tmp_path: Path) -> None:
     enlarged = enlarge_task(loaded.task, loaded.names, Additions(source_triples=added))
     assert enlarged.num_added_entities == (2, 0)
     assert {name for name in enlarged.names.entities if "[" in name} == {"_:[1]", "_:[2]", "_:[3]"}
+
+
+def test_turtle_that_begins_like_n_triples_names_the_flag(tmp_path: Path) -> None:
+    file = tmp_path / "a.ttl"
+    lines = [f"<x:a{number}> <x:r> <x:b> .\n" for number in range(60)]
+    file.write_text("".join(lines) + "<x:a> <x:r> <x:b> , <x:c> .\n")
+    with pytest.raises(InputError, match="--format ttl"):
+        list(read_triples(file))
+    assert sum(len(batch.heads) for batch in read_triples(file, "ttl")) == 62

@@ -10,7 +10,7 @@ import polars as pl
 
 from largegnn.data.batch import LinkBatch, ReadCounts, TripleBatch, no_names
 from largegnn.data.literal_syntax import tidied
-from largegnn.data.recognise import recognise, recognise_table
+from largegnn.data.recognise import plain_name, recognise, recognise_table
 from largegnn.errors import InputError
 from largegnn.seams.tables import READERS
 
@@ -19,8 +19,20 @@ __all__ = ["read_links", "read_rows", "read_triples"]
 
 def read_triples(path: Path, form: str = "auto") -> Iterator[TripleBatch]:
     """The triples and literals of a file in any format of the table."""
-    form = recognise(path, num_columns=3) if form == "auto" else form
-    yield from map(_tidied, READERS[form].triples(path))
+    chosen = recognise(path, num_columns=3) if form == "auto" else form
+    try:
+        yield from map(_tidied, READERS[chosen].triples(path))
+    except InputError as error:
+        if (form, chosen, plain_name(path).suffix.lower()) != ("auto", "nt", ".ttl"):
+            raise
+        # It was read as N-Triples, which is faster, since it begins like that.
+        raise InputError(
+            error.problem,
+            where=error.where,
+            expected=error.expected,
+            found=error.found,
+            fix="if it is Turtle further down, read it with --format ttl",
+        ) from None
 
 
 def read_rows(path: Path, key: str, form: str = "auto") -> Iterator[TripleBatch]:
