@@ -155,7 +155,7 @@ def _choose(found: list[_Found], only: str | None, archive: Path) -> list[_Found
         raise InputError(
             "the archive holds no data set" + (f" called {only}" if only and found else " in a known layout"),
             where=str(archive),
-            expected=only if only and found else "rel_triples_1 and rel_triples_2, or another layout of docs/guides/data.md",
+            expected=only if only and found else "rel_triples_1 and rel_triples_2, or a layout of docs/guides/data.md",
             found=", ".join(str(entry.at) for entry in found) or None,
         )
     return chosen

@@ -4,8 +4,8 @@ In: the trained rows, which entities have one, and the triples. Out: rows for al
 are. The idea: entity reconstruction (section 5.3 of the paper) draws every row towards the mean of its neighbours'
 rows, so that mean is what is known of the row of a new entity. First come entities beside known ones, then those beside
 these; a few passes carry means on among new neighbours. The rows handed out are half of these means: a guess, and a
-guess in full blurs the neighbours of a new entity (docs/measurements/updating.md has the measurement). What no path joins with a
-known entity stays without a row.
+guess in full blurs the neighbours of a new entity (docs/measurements/updating.md has the measurement). What no path
+joins with a known entity stays without a row.
 Cost: O(d) for each pair of a new entity and its neighbour and each pass.
 """
 
