@@ -58,6 +58,16 @@ def training(pair: Path, out: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
+def damage_divisions(run: Path) -> None:
+    """Flip a bit in the last byte of every array of the divisions that lie ready."""
+    arrays = list(run.glob("work-train-*/division-*/*.npy"))
+    assert arrays, "a division lies ready"
+    for path in arrays:
+        data = bytearray(path.read_bytes())
+        data[-1] ^= 1
+        path.write_bytes(data)
+
+
 @pytest.mark.parametrize(
     ("number", "whole_group"), [(signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGKILL, False)]
 )
@@ -75,6 +85,7 @@ def test_an_interrupted_run_leaves_nobody_behind_and_ends_as_if_undisturbed(
     assert "Traceback" not in errors
     if number == signal.SIGKILL:
         assert process.returncode == -number
+        damage_divisions(run)
     else:
         assert process.returncode == 128 + number
         assert errors.splitlines()[-1] == f"interrupted; resume it with: largegnn align --resume --out {run}"

@@ -9,6 +9,7 @@ import pytest
 
 from largegnn import api
 from largegnn.cli.app import main
+from largegnn.machine.locks import hold_place
 from tests.runs.test_update import Withheld, settings, withhold
 
 
@@ -83,3 +84,18 @@ def test_bad_calls(run: Path, withheld: Withheld, tmp_path: Path, capsys: pytest
         assert call("--quiet", "update", *arguments) == 2
         assert message in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+def test_two_updates_into_one_folder(
+    run: Path, withheld: Withheld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second is refused and takes nothing of the first away."""
+    files = ("--source-triples", withheld.source, "--out", tmp_path / "new")
+    (tmp_path / ".new.partial").mkdir()
+    (tmp_path / ".new.partial" / "begun").write_text("by the first")
+    with hold_place(tmp_path / "new"):
+        assert call("--quiet", "update", run, *files) == 3
+        assert "another process is working in" in capsys.readouterr().err
+        assert (tmp_path / ".new.partial" / "begun").exists()
+    assert call("--quiet", "update", run, *files) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
