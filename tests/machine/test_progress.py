@@ -62,7 +62,7 @@ def test_by_default_nothing_is_shown_and_no_thread_is_started() -> None:
     before = threading.active_count()
     with progress("train", 3, "epochs") as work:
         work.advance()
-        assert threading.active_count() == before
+        assert threading.active_count() <= before
     assert work.done == 1
 
 
