@@ -82,10 +82,9 @@ def test_what_is_like_nothing_gets_another_hint(names: EntityNames) -> None:
         names.find("xylophone")
 
 
-def test_no_more_near_names_than_asked_for() -> None:
+def test_three_near_names_are_enough() -> None:
     names = EntityNames(StringTable.from_strings([f"entity{number}" for number in range(10)]), 10)
     assert len(names.near("entity")) == 3
-    assert len(names.near("entity", 5)) == 5
 
 
 def test_long_names_are_not_repeated_whole(names: EntityNames) -> None:
@@ -93,8 +92,8 @@ def test_long_names_are_not_repeated_whole(names: EntityNames) -> None:
         names.find("x" * 60_000)
     assert len(str(error.value)) < 600
     assert "60,000 characters" in str(error.value)
-    long = EntityNames(StringTable.from_strings(["y" * 5_000]), 1)
-    assert len(long.near("y" * 4_999)[0]) < 200
+    long = EntityNames(StringTable.from_strings([f"{BASE}{'y/' * 2_000}Paris"]), 1)
+    assert len(long.near("Pariss")[0]) < 200
 
 
 def test_what_is_no_unicode_is_nobody(names: EntityNames) -> None:

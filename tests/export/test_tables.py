@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from largegnn.artifacts import StringTable
 from largegnn.data.iri import decode_names
 from largegnn.data.links import read_named_links
+from largegnn.data.vocabulary import name_column
 from largegnn.errors import ArtifactError
 from largegnn.export import COLUMNS, alignment_table, export
-from largegnn.export.table import name_column, names_at, share_no_higher
+from largegnn.export.table import names_at, share_no_higher
 from tests.export.nasty import EVIDENCE, INFO, NASTY, alignment_of, name_lists, names, nasty_pairs, table_of
 
 SCHEMA = {
@@ -98,7 +99,7 @@ def test_shares_say_the_order_by_hand() -> None:
 
 
 def test_long_string_tables_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("largegnn.export.table._NAMES", 3)
+    monkeypatch.setattr("largegnn.data.vocabulary._NAMES_AT_ONCE", 3)
     for strings in (["", "a", "", "é", "", "", "b"], ["x"] * 6, [""] * 3, [""]):
         assert name_column(StringTable.from_strings(strings)).to_list() == strings
 

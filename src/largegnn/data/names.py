@@ -6,7 +6,6 @@ that is made on first use; no table of Python strings is made. Cost: one pass ov
 
 from __future__ import annotations
 
-import difflib
 import zlib
 from collections.abc import Sequence
 from functools import cached_property
@@ -14,12 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from largegnn.artifacts import IntArray, StringTable
+from largegnn.data.shown import shown
 from largegnn.errors import InputError
 
 __all__ = ["EntityNames"]
-
-_SAMPLE = 20_000  # names that are compared letter by letter with a mistyped one
-_LOCAL = ("/", "#", ":")
 
 
 class EntityNames:
@@ -36,10 +33,10 @@ class EntityNames:
         if len(ids) == 1:
             return ids[0]
         if ids:
-            raise InputError(f"both graphs have an entity {_short(name)}", fix="say which side: source or target")
+            raise InputError(f"both graphs have an entity {shown(name)!r}", fix="say which side: source or target")
         near = self.near(name)
         raise InputError(
-            f"no entity is called {_short(name)}",
+            f"no entity is called {shown(name)!r}",
             expected=f"an entity of the {side or 'source or target'} graph, written as in its file",
             fix=f"did you mean {' or '.join(near)}?" if near else "largegnn export RUN --form tsv lists the pairs",
         )
@@ -51,16 +48,13 @@ class EntityNames:
             found[row] = next((index for index in self._all(name) if self._side(index) == side), -1)
         return found
 
-    def near(self, name: str, count: int = 3) -> list[str]:
-        """Names that look like this one: the same local name first, then the same letters, in an even sample."""
-        wanted = _local(name).lower()
-        step = -(-len(self._names) // _SAMPLE) if len(self._names) else 1
-        sample = self._names.take(range(0, len(self._names), step))
-        locals_of: dict[str, str] = {}
-        for known in sample:
-            locals_of.setdefault(_local(known).lower(), known)
-        close = difflib.get_close_matches(wanted, locals_of, n=count, cutoff=0.75)
-        return [_short(locals_of[match]) for match in close]
+    def near(self, name: str) -> list[str]:
+        """Names that resemble this one, the likeliest first."""
+        from largegnn.data.near import near_names
+        from largegnn.data.vocabulary import name_column
+
+        name = name.encode("utf-8", "replace").decode("utf-8")  # the shell may give half a character
+        return [repr(shown(found)) for found in near_names([name], name_column(self._names)).get(name, [])]
 
     def _side(self, index: int) -> str:
         return "source" if index < self._num_sources else "target"
@@ -86,12 +80,3 @@ class EntityNames:
         )
         order = np.argsort(hashes, kind="stable")
         return hashes[order], order
-
-
-def _local(name: str) -> str:
-    """What follows the last slash, hash or colon."""
-    return name[max(name.rfind(mark) for mark in _LOCAL) + 1 :]
-
-
-def _short(name: str) -> str:
-    return repr(name) if len(name) <= 100 else f"{name[:100]!r}... ({len(name):,} characters)"

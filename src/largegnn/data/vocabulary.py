@@ -26,12 +26,16 @@ __all__ = [
     "code_batches",
     "distinct",
     "lookup",
+    "name_column",
     "number_names",
     "number_triples",
     "scramble",
     "sorted_distinct",
     "to_strings",
 ]
+
+_NAMES_AT_ONCE = 250_000
+_SEPARATOR = 0
 
 
 @dataclass(frozen=True)
@@ -174,3 +178,16 @@ def to_strings(names: pl.Series) -> StringTable:
     np.cumsum(names.str.len_bytes().to_numpy(), out=ptr[1:])
     joined: str = names.str.join("").item() if len(names) else ""
     return StringTable(np.frombuffer(joined.encode("utf-8"), dtype=np.uint8), ptr)
+
+
+def name_column(table: StringTable) -> pl.Series:
+    """All strings of a table as a polars column, in order."""
+    if bool((table.data == _SEPARATOR).any()):
+        # A NUL in a name: no character is left to split at.
+        return pl.Series(list(table), dtype=pl.String)
+    ptr, parts = table.data_ptr, [pl.Series([], dtype=pl.String)]
+    for first in range(0, len(table), _NAMES_AT_ONCE):
+        last = min(first + _NAMES_AT_ONCE, len(table))
+        joined = np.insert(table.data[ptr[first] : ptr[last]], ptr[first + 1 : last] - ptr[first], _SEPARATOR)
+        parts.append(pl.Series([joined.tobytes().decode("utf-8")]).str.split(chr(_SEPARATOR)).explode())
+    return pl.concat(parts)

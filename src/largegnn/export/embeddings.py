@@ -21,8 +21,8 @@ import numpy.typing as npt
 import polars as pl
 
 from largegnn.artifacts import EntityEmbeddings, TaskNames
+from largegnn.data.vocabulary import name_column
 from largegnn.errors import ArtifactError, InputError
-from largegnn.export.table import name_column
 from largegnn.export.tabular import plain_names, write_tsv_rows
 from largegnn.machine.atomic import ByteSink, write_files
 

@@ -14,9 +14,10 @@ import numpy as np
 import polars as pl
 
 from largegnn.artifacts import Alignment, IntArray, StringTable, TaskNames
+from largegnn.data.vocabulary import name_column
 from largegnn.errors import ArtifactError
 
-__all__ = ["COLUMNS", "accepted_rows", "alignment_table", "name_column", "names_at", "share_no_higher"]
+__all__ = ["COLUMNS", "accepted_rows", "alignment_table", "names_at", "share_no_higher"]
 
 # The evidence stands between `margin` and `confidence`, one column for each kind; `confidence` only where calibrated.
 COLUMNS: dict[str, type[pl.DataType]] = {
@@ -29,9 +30,7 @@ COLUMNS: dict[str, type[pl.DataType]] = {
     "rank": pl.Int16,
     "accepted": pl.Boolean,
 }
-_NAMES = 250_000
 _COST_OF_ONE = 2  # a name read on its own takes about twice as long as one read with all others
-_SEPARATOR = 0
 
 
 def alignment_table(
@@ -81,16 +80,3 @@ def names_at(table: StringTable, ids: IntArray) -> pl.Series:
     if _COST_OF_ONE * len(ids) < len(table):
         return pl.Series(table.take(ids), dtype=pl.String)
     return name_column(table).gather(ids)
-
-
-def name_column(table: StringTable) -> pl.Series:
-    """All strings of a table as a polars column, in order."""
-    if bool((table.data == _SEPARATOR).any()):
-        # A NUL in a name: no character is left to split at.
-        return pl.Series(list(table), dtype=pl.String)
-    ptr, parts = table.data_ptr, [pl.Series([], dtype=pl.String)]
-    for first in range(0, len(table), _NAMES):
-        last = min(first + _NAMES, len(table))
-        joined = np.insert(table.data[ptr[first] : ptr[last]], ptr[first + 1 : last] - ptr[first], _SEPARATOR)
-        parts.append(pl.Series([joined.tobytes().decode("utf-8")]).str.split(chr(_SEPARATOR)).explode())
-    return pl.concat(parts)

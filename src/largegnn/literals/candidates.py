@@ -96,15 +96,13 @@ def _by_names(source: EntityTexts, target: EntityTexts, k: int) -> tuple[IntArra
     )
     pairs = np.unique(_keys(np.concatenate([rows[0], same[:, 0]]), np.concatenate([rows[1], same[:, 1]])))
     cosines = views.cosines(pairs >> 32, pairs & 0xFFFFFFFF)
-    owners = _owners(left_of, source.name_owners, len(left)), _owners(right_of, target.name_owners, len(right))
-    keys, values = [], []
-    for pair, cosine in zip(pairs.tolist(), cosines.tolist(), strict=True):
-        ones, others = owners[0][pair >> 32], owners[1][pair & 0xFFFFFFFF]
-        crossed = _keys(np.repeat(ones, len(others)), np.tile(others, len(ones)))
-        keys.append(crossed)
-        values.append(np.full(len(crossed), cosine, dtype=np.float32))
-    all_keys = np.concatenate(keys)
-    return np.unique(all_keys), all_keys, np.concatenate(values)
+    crossed, of = _cross(
+        _Owners.of(left_of, source.name_owners, len(left)),
+        _Owners.of(right_of, target.name_owners, len(right)),
+        pairs >> 32,
+        pairs & 0xFFFFFFFF,
+    )
+    return np.unique(crossed), crossed, cosines[of]
 
 
 def _distinct(names: list[str]) -> tuple[list[str], IntArray]:
@@ -114,11 +112,32 @@ def _distinct(names: list[str]) -> tuple[list[str], IntArray]:
     return list(numbers), of
 
 
-def _owners(name_of: IntArray, owners: IntArray, count: int) -> list[IntArray]:
-    """The entities that bear each distinct name, not more than some."""
-    order = np.argsort(name_of, kind="stable")
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(name_of, minlength=count))])
-    return [owners[order[ptr[number] : min(ptr[number + 1], ptr[number] + _MOST_NAMESAKES)]] for number in range(count)]
+@dataclass(frozen=True, eq=False)
+class _Owners:
+    """The entities that bear each distinct name: those of name i are `entities[starts[i] : starts[i] + counts[i]]`."""
+
+    entities: IntArray
+    starts: IntArray
+    counts: IntArray
+
+    @classmethod
+    def of(cls, name_of: IntArray, owners: IntArray, num_names: int) -> _Owners:
+        """Grouped by name; of a name that very many bear, some."""
+        sizes = np.bincount(name_of, minlength=num_names)
+        starts = np.cumsum(sizes) - sizes
+        return cls(owners[np.argsort(name_of, kind="stable")], starts, np.minimum(sizes, _MOST_NAMESAKES))
+
+
+def _cross(left: _Owners, right: _Owners, left_names: IntArray, right_names: IntArray) -> tuple[IntArray, IntArray]:
+    """Every owner of a name with every owner of the other, for pairs of names (p,): keys (k,), and of which pair."""
+    wide = right.counts[right_names]
+    sizes = left.counts[left_names] * wide
+    of = np.repeat(np.arange(len(sizes)), sizes)
+    within = np.arange(len(of)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    row, column = within // wide[of], within % wide[of]
+    sources = left.entities[left.starts[left_names[of]] + row]
+    targets = right.entities[right.starts[right_names[of]] + column]
+    return _keys(sources, targets), of
 
 
 def _keys(left: IntArray, right: IntArray) -> IntArray:

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from largegnn.artifacts import CandidateGraph, IntArray
-from largegnn.matching.decoys import confidence_by_decoys
-from largegnn.matching.fusing import best_at_both_ends, localised
+from largegnn.matching.candidates import preferred
+from largegnn.matching.decoys import confidence_by_decoys, decoy_scores
+from largegnn.matching.fusing import localised
 
 __all__ = ["find_anchors"]
 
@@ -24,16 +25,11 @@ def find_anchors(
     graph: CandidateGraph, similarity: npt.NDArray[np.float64]
 ) -> tuple[IntArray, npt.NDArray[np.float64]]:
     """The anchors (a, 2), surest first, and the probability that each is right."""
-    sources, targets = graph.sources.astype(np.int64), graph.targets.astype(np.int64)
-    scores = localised(sources, targets, similarity, _NEAREST)
-    best, gaps = best_at_both_ends(sources, targets, scores)
+    scores = localised(graph, similarity, _NEAREST).astype(np.float32)
+    best, gaps = preferred(graph, scores, alone=1.0)
     if not len(best):
         return np.empty((0, 2), dtype=np.int64), np.empty(0)
-    rest = np.ones(len(graph), dtype=bool)
-    rest[best] = False
-    others = np.flatnonzero(rest)
-    decoys, _ = best_at_both_ends(sources[others], targets[others], scores[others])
-    confidence = confidence_by_decoys(scores[best], scores[others[decoys]])
+    confidence = confidence_by_decoys(scores[best], decoy_scores(graph, scores, best))
     if confidence is None:
         # Too few to compare with: the clearest half, by how far they are above their rivals.
         confidence = np.where(gaps >= np.median(gaps), _SURE, 0.5)

@@ -24,18 +24,19 @@ from largegnn.matching.scorings import csls_column
 from largegnn.matching.support import SupportFinder
 from largegnn.seams.tables import CHANNELS
 
-__all__ = ["Channel", "ChannelContext", "gather_candidates", "literals", "rules", "structure"]
+__all__ = ["Channel", "ChannelContext", "gather_candidates", "literals", "rules", "similarity_weights", "structure"]
 
 _PIECE = 1 << 16
 _NEAREST = 5  # neighbourhood of CSLS over few candidates
-_PER_COSINE = 0.5  # of the similarity of names and values, where both rank every held-out link first
+_PER_COSINE = 0.5  # what the similarity of names and values counts, beside a cosine
 
 
 @dataclass(frozen=True)
 class ChannelContext:
     """What a channel may look at: the graphs without test links, the seeds (k, 2), vectors, and what the search found.
 
-    `weights` say what one unit of each kind of evidence adds to a cosine.
+    `weights` say what one unit of each kind of evidence adds to a cosine, `similarity_weights` how much vectors and
+    literals count in the similarity of both.
     """
 
     task: AlignmentTask
@@ -46,6 +47,7 @@ class ChannelContext:
     csls_k: int
     weights: Mapping[str, float]
     literal_evidence: LiteralEvidence = field(default_factory=LiteralEvidence.empty)
+    similarity_weights: Mapping[str, float] = field(default_factory=lambda: {"cosine": 1.0, "literal": 1.0})
 
 
 class Channel(Protocol):
@@ -77,30 +79,55 @@ def structure(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
 def literals(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
     """The pairs that names and values propose, with their evidence; vectors and literals become one `similarity`.
 
-    How much either counts follows from how often it ranks a link that was held out from training first;
     `similarity_csls` is the CSLS of the similarity.
     """
     evidence = context.literal_evidence
     if not len(evidence.pairs):
         return graph
-    has_vectors = "cosine" in graph.evidence
     joined = graph.joined_with(evidence.pairs)
-    if has_vectors:
+    if "cosine" in graph.evidence:
         joined = _with_cosines(joined, graph, context)
     columns = {name: np.zeros(len(joined), dtype=np.float32) for name in evidence.columns}
     edges = joined.find(evidence.pairs)
     for name, values in zip(evidence.columns, evidence.evidence, strict=True):
         columns[name][edges] = values
     joined = joined.with_evidence(**columns)
-    links = context.task.held_out("train")
     similarity = np.zeros(len(joined), dtype=np.float64)
-    for name, weight in (("cosine", 1.0), ("literal", _PER_COSINE)):
+    for name, scale in (("cosine", 1.0), ("literal", _PER_COSINE)):
         if name in joined.evidence:
-            share = _first_share(joined, joined.column(name), links) if len(links) else 1.0
-            similarity += weight * share * np.maximum(joined.column(name), 0.0)
-    ends = joined.sources.astype(np.int64), joined.targets.astype(np.int64)
-    local = localised(*ends, similarity, min(context.csls_k, _NEAREST))
+            similarity += scale * context.similarity_weights[name] * np.maximum(joined.column(name), 0.0)
+    local = localised(joined, similarity, min(context.csls_k, _NEAREST))
     return joined.with_evidence(similarity=similarity, similarity_csls=local)
+
+
+def similarity_weights(
+    links: IntArray, source_neighbors: Neighbors, literal_evidence: LiteralEvidence
+) -> dict[str, float]:
+    """How much vectors and literals count: the share of held-out links (l, 2) whose target either ranks first.
+
+    Without links both count fully. Both are ranked among all free entities, so a view that cannot tell links apart
+    counts for nothing.
+    """
+    if not len(links):
+        return {"cosine": 1.0, "literal": 1.0}
+    row = source_neighbors.row_of(links[:, 0])
+    first = np.full(len(links), -1, dtype=np.int64)
+    if source_neighbors.k:
+        first[row >= 0] = source_neighbors.ids[row[row >= 0], 0]
+    return {
+        "cosine": float((first == links[:, 1]).mean()),
+        "literal": float((_best_by_literals(literal_evidence, links[:, 0]) == links[:, 1]).mean()),
+    }
+
+
+def _best_by_literals(evidence: LiteralEvidence, sources: IntArray) -> IntArray:
+    """The target that names and values rank first for each of these sources (s,), -1 for none."""
+    best = np.full(1 + max(int(evidence.pairs.max(initial=-1)), int(sources.max(initial=-1))), -1, dtype=np.int64)
+    if "literal" in evidence.columns:
+        # From the least to the most similar, so that the best is written last.
+        order = np.argsort(evidence.evidence[evidence.columns.index("literal")], kind="stable")
+        best[evidence.pairs[order, 0]] = evidence.pairs[order, 1]
+    return best[sources]
 
 
 def _with_cosines(joined: CandidateGraph, before: CandidateGraph, context: ChannelContext) -> CandidateGraph:
@@ -113,17 +140,6 @@ def _with_cosines(joined: CandidateGraph, before: CandidateGraph, context: Chann
     local = np.array(joined.column("csls"))
     local[new] = csls(found, context.source_neighbors, context.target_neighbors, context.csls_k)[new]
     return found.with_evidence(csls=local)
-
-
-def _first_share(graph: CandidateGraph, scores: FloatArray, links: IntArray) -> float:
-    """The share of the links (l, 2) whose edge is the best of its source."""
-    edges = graph.find(links)
-    found = edges[edges >= 0]
-    if not len(found):
-        return 0.0
-    best = np.full(int(graph.sources.max()) + 1, -np.inf)
-    np.maximum.at(best, graph.sources, scores)
-    return float((scores[found] >= best[graph.sources[found]]).sum() / len(links))
 
 
 def rules(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:

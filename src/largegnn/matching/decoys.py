@@ -11,7 +11,7 @@ Cost: a sort.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,10 @@ from scipy import optimize
 
 from largegnn.artifacts import CandidateGraph, FloatArray, IntArray, Mask
 from largegnn.matching.calibration import Calibration
-from largegnn.matching.fusing import best_at_both_ends
+from largegnn.matching.candidates import preferred
 from largegnn.matching.thresholds import Threshold
 
-__all__ = ["DecoyRating", "confidence_by_decoys", "rate_by_decoys"]
+__all__ = ["DecoyRating", "confidence_by_decoys", "decoy_scores", "rate_by_decoys"]
 
 Floats = npt.NDArray[np.float64]
 _LOW_SHARE = 1 / 3  # decoys among which the number of wrong pairs is read
@@ -71,14 +71,9 @@ class DecoyRating:
 
 def rate_by_decoys(graph: CandidateGraph, scores: FloatArray, kept: IntArray, best: Mask) -> DecoyRating | None:
     """The confidence of the `kept` edges (p,), some of them `best` at both ends; None where too little is known."""
-    ends = graph.sources.astype(np.int64), graph.targets.astype(np.int64)
-    rest = np.ones(len(graph), dtype=bool)
-    rest[kept[best]] = False
-    others = np.flatnonzero(rest)
     values = scores.astype(np.float64)
-    decoys, _ = best_at_both_ends(ends[0][others], ends[1][others], values[others])
     own = values[kept[best]]
-    found = confidence_by_decoys(own, values[others[decoys]])
+    found = confidence_by_decoys(own, decoy_scores(graph, scores, kept[best]))
     if found is None:
         return None
     order = np.argsort(own, kind="stable")
@@ -101,7 +96,17 @@ def rate_by_decoys(graph: CandidateGraph, scores: FloatArray, kept: IntArray, be
     return DecoyRating(rating, calibration)
 
 
-def confidence_by_decoys(scores: Floats, decoys: Floats) -> Floats | None:
+def decoy_scores(graph: CandidateGraph, scores: FloatArray, best: IntArray) -> FloatArray:
+    """The scores (d,) of the edges that would be best at both ends if the `best` ones were taken away."""
+    rest = np.ones(len(graph), dtype=bool)
+    rest[best] = False
+    others = CandidateGraph(graph.sources[rest], graph.targets[rest])
+    decoys, _ = preferred(others, scores[rest], alone=0.0)
+    found: FloatArray = scores[rest][decoys]
+    return found
+
+
+def confidence_by_decoys(scores: npt.NDArray[Any], decoys: npt.NDArray[Any]) -> Floats | None:
     """The probability that each pair (p,) is right, rising with its score; None where there is too little to tell."""
     if len(scores) < _FEWEST or len(decoys) < _FEWEST:
         return None
@@ -118,4 +123,5 @@ def confidence_by_decoys(scores: Floats, decoys: Floats) -> Floats | None:
     precision = 1 - np.minimum((wrong + 0.5 / num_bins) / counts, 1.0)
     rising = optimize.isotonic_regression(precision, weights=counts, increasing=True).x
     centres = np.array([scores[inside].mean() for inside in bins])
-    return np.clip(np.interp(scores, centres, rising), 0.0, 1.0)
+    confidence: Floats = np.clip(np.interp(scores, centres, rising), 0.0, 1.0)
+    return confidence

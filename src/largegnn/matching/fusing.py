@@ -1,6 +1,6 @@
 """Several kinds of evidence become one similarity, with weights that are learnt from the pairs that are surely right.
 
-In: columns of evidence (e, c) of candidate edges. Out: weights (c,), none below zero, that add up to 1.
+In: a candidate graph and columns of evidence (e, c) of its edges. Out: weights (c,), none below zero, that add up to 1.
 The idea: pairs that are each other's clear best by the present weights are taken for right, the other candidates of
 their ends for wrong; a logistic regression says which evidence tells them apart; then the same again. Evidence that
 does not separate gets no weight, so a column of noise does no harm. With known links these are the right ones.
@@ -11,76 +11,56 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
 
-from largegnn.artifacts import IntArray, Mask
+from largegnn.artifacts import CandidateGraph, IntArray, Mask
+from largegnn.matching.candidates import preferred
+from largegnn.matching.logistic import fit_logistic
 
-__all__ = ["best_at_both_ends", "fit_weights", "learn_weights", "localised"]
+__all__ = ["learn_weights", "localised", "sure_edges"]
 
 Floats = npt.NDArray[np.float64]
 _RIDGE = 1e-3
 _PASSES = 4
 _SURE_SHARE = 0.75
+_ALONE = 1.0  # margin of an edge without a rival: as clear as can be
 _MOST_EDGES = 400_000
 
 
 def learn_weights(
-    sources: IntArray, targets: IntArray, evidence: Floats, start: Floats, known: Mask | None = None, seed: int = 0
+    graph: CandidateGraph, evidence: Floats, start: Floats, known: Mask | None = None, seed: int = 0
 ) -> Floats:
     """Weights of the columns of `evidence` (e, c) by the edges themselves, or by those `known` (e,) to be right."""
     weights: Floats = start / start.sum()
     for _ in range(1 if known is not None else _PASSES):
-        right = known if known is not None else _sure(sources, targets, evidence @ weights)
+        right = known
+        if right is None:
+            right = np.zeros(len(graph), dtype=bool)
+            right[sure_edges(graph, evidence @ weights)] = True
         if int(right.sum()) < 2 * evidence.shape[1]:
             return weights
-        rows = np.flatnonzero(np.isin(sources, sources[right]) | np.isin(targets, targets[right]))
+        rows = np.flatnonzero(
+            np.isin(graph.sources, graph.sources[right]) | np.isin(graph.targets, graph.targets[right])
+        )
         if len(rows) > _MOST_EDGES:
             rows = np.sort(np.random.default_rng(seed).choice(rows, _MOST_EDGES, replace=False))
-        found = fit_weights(evidence[rows], right[rows])
+        found = _fit(evidence[rows], right[rows])
         if found.sum() <= 0:
             return weights
         weights = found / found.sum()
     return weights
 
 
-def fit_weights(evidence: Floats, right: Mask) -> Floats:
-    """Weights (c,), none below zero, of a logistic regression."""
-    scale = np.maximum(evidence.std(axis=0), 1e-6)
-    scaled, truth = evidence / scale, right.astype(np.float64)
-
-    def loss(parameters: Floats) -> tuple[float, Floats]:
-        weights, offset = parameters[:-1], parameters[-1]
-        logits = scaled @ weights + offset
-        value = float(np.mean(np.logaddexp(0, logits) - truth * logits)) + _RIDGE * float(weights @ weights)
-        error = (special.expit(logits) - truth) / len(truth)
-        return value, np.concatenate([error @ scaled + 2 * _RIDGE * weights, [error.sum()]])
-
-    start = np.concatenate([np.full(evidence.shape[1], 0.1), [0.0]])
-    bounds = [(0.0, None)] * evidence.shape[1] + [(None, None)]
-    found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
-    return np.asarray(found.x[:-1] / scale)
+def sure_edges(graph: CandidateGraph, scores: Floats) -> IntArray:
+    """The clearest three quarters of the edges that are best at both ends."""
+    best, gaps = preferred(graph, scores.astype(np.float32), _ALONE)
+    clear: IntArray = best[np.argsort(-gaps, kind="stable")[: int(_SURE_SHARE * len(best))]]
+    return clear
 
 
-def best_at_both_ends(sources: IntArray, targets: IntArray, scores: Floats) -> tuple[IntArray, Floats]:
-    """The edges that are best at both ends, and how far each lies above the best rival of either end, or above zero."""
-    firsts, seconds = [], []
-    for ends in (sources, targets):
-        first = np.full(int(ends.max(initial=-1)) + 1, -np.inf)
-        np.maximum.at(first, ends, scores)
-        second = np.zeros_like(first)
-        lower = scores < first[ends]
-        np.maximum.at(second, ends[lower], scores[lower])
-        firsts.append(first)
-        seconds.append(second)
-    best = np.flatnonzero((scores >= firsts[0][sources]) & (scores >= firsts[1][targets]))
-    rival = np.maximum(seconds[0][sources[best]], seconds[1][targets[best]])
-    return best, scores[best] - rival
-
-
-def localised(sources: IntArray, targets: IntArray, scores: Floats, k: int) -> Floats:
+def localised(graph: CandidateGraph, scores: Floats, k: int) -> Floats:
     """CSLS of each edge (e,) among the candidates: twice the score less the means of the k best of both ends."""
     result = 2 * scores
-    for ends in (sources, targets):
+    for ends in (graph.sources, graph.targets):
         order = np.lexsort((-scores, ends))
         grouped = ends[order]
         starts = np.flatnonzero(np.concatenate([[True], grouped[1:] != grouped[:-1]])) if len(order) else order
@@ -92,9 +72,11 @@ def localised(sources: IntArray, targets: IntArray, scores: Floats, k: int) -> F
     return result
 
 
-def _sure(sources: IntArray, targets: IntArray, scores: Floats) -> Mask:
-    """The clearest three quarters of the pairs that are each other's best."""
-    best, gaps = best_at_both_ends(sources, targets, scores)
-    right = np.zeros(len(scores), dtype=bool)
-    right[best[np.argsort(-gaps, kind="stable")[: int(_SURE_SHARE * len(best))]]] = True
-    return right
+def _fit(evidence: Floats, right: Mask) -> Floats:
+    """Weights (c,) of a logistic regression, drawn a little to zero."""
+    scale, num_columns = np.maximum(evidence.std(axis=0), 1e-6), evidence.shape[1]
+    counts = np.full(len(evidence), 1 / len(evidence))
+    spread = np.append(np.full(num_columns, (2 * _RIDGE) ** -0.5), np.inf)
+    found = fit_logistic(evidence / scale, right.astype(np.float64), counts, np.zeros(num_columns + 1), spread)
+    weights: Floats = found[:-1] / scale
+    return weights

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
 
 from largegnn.artifacts import IntArray, Mask, are_among
+from largegnn.matching.logistic import fit_logistic
 
 __all__ = ["Evidence", "JudgedPairs", "Weights", "judge", "learn_evidence"]
 
@@ -110,15 +110,7 @@ def learn_evidence(features: Floats, judged: JudgedPairs, stand_in: Weights) -> 
 
 def _fit(features: Floats, right: Floats, counts: Floats, stand_in: Weights, scale: Floats) -> Weights:
     """A logistic regression drawn to the stand-in."""
-    scaled, centre = features / scale, np.append(stand_in.features * scale, stand_in.offset)
+    centre = np.append(stand_in.features * scale, stand_in.offset)
     spread = np.append(np.full(features.shape[1], _WEIGHT_SPREAD), _OFFSET_SPREAD)
-
-    def loss(parameters: Floats) -> tuple[float, Floats]:
-        logits, away = scaled @ parameters[:-1] + parameters[-1], (parameters - centre) / spread
-        value = float(counts @ (np.logaddexp(0, logits) - right * logits)) + 0.5 * float(away @ away)
-        error = counts * (special.expit(logits) - right)
-        return value, np.append(error @ scaled, error.sum()) + away / spread
-
-    bounds = [(0.0, None)] * features.shape[1] + [(None, None)]
-    found = optimize.minimize(loss, centre, jac=True, method="L-BFGS-B", bounds=bounds).x
+    found = fit_logistic(features / scale, right, counts, centre, spread)
     return Weights(found[:-1] / scale, float(found[-1]))

@@ -21,7 +21,7 @@ def unmatched_table(task: AlignmentTask, names: TaskNames, alignment: Alignment)
     """Columns side, entity, reason, best_candidate, matched_with (whom the best candidate has instead), score."""
     import polars as pl
 
-    from largegnn.export.table import name_column
+    from largegnn.data.vocabulary import name_column
 
     reasons = alignment.reasons
     rows = np.flatnonzero((reasons != REASONS.index("aligned")) & (reasons != REASONS.index("seed")))

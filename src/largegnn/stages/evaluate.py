@@ -11,6 +11,7 @@ and counts neither way.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,7 +46,7 @@ from largegnn.evaluation.metrics import (
 from largegnn.evaluation.pair_metrics import is_complete, precision_recall_f1
 from largegnn.machine.devices import choose_device
 from largegnn.matching.candidates import build_candidates, csls, mean_nearest
-from largegnn.matching.channels import ChannelContext, gather_candidates
+from largegnn.matching.channels import ChannelContext, gather_candidates, similarity_weights
 from largegnn.matching.dense import cosine_matrix, dense_plan, fits_dense
 from largegnn.matching.reliability import reliability
 from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
@@ -89,8 +90,10 @@ def evaluate(
     task = task_with_test_links
     ideal, real, rows, num_ranked = None, None, None, None
     if len(task.test_links):
-        contest = _Contest(task, final_embeddings, match, run_seed, choose_device(device))
-        ranks = contest.ranks(channels, task.seeds(protocol.seeds_from), literal_evidence)
+        ranking = _TestRanking(task, final_embeddings, match, run_seed, choose_device(device))
+        evidence = literal_evidence.among(task.free(protocol.seeds_from))
+        weights = similarity_weights(task.held_out(protocol.seeds_from), source_neighbors, evidence)
+        ranks = ranking.ranks(channels, task.seeds(protocol.seeds_from), evidence, weights)
         ideal = {name: summarise(found, evaluate.measures) for name, found in ranks.items()}
         num_ranked = len(ranks["cosine"].source_to_target)
         known = task.held_out(protocol.seeds_from)
@@ -147,8 +150,8 @@ def _gold(task: AlignmentTask, protocol: ProtocolSettings, evaluate: EvaluateSet
     return "full" if is_complete(free, task.num_source_entities, task.test_links) else "partial"
 
 
-class _Contest:
-    """The test entities of either side against each other, each with its nearest candidates."""
+class _TestRanking:
+    """The test entities of either side rank each other, each among its nearest candidates."""
 
     def __init__(
         self,
@@ -181,7 +184,9 @@ class _Contest:
         # Whether all scores may be held at once, and there is one for every pair.
         self._is_small = fits_dense(shape, device) and all(bool(covered.all()) for covered in self._covered)
 
-    def ranks(self, channels: tuple[str, ...], seeds: IntArray, literals: LiteralEvidence) -> dict[str, Ranks]:
+    def ranks(
+        self, channels: tuple[str, ...], seeds: IntArray, literals: LiteralEvidence, weights: Mapping[str, float]
+    ) -> dict[str, Ranks]:
         """The ranks of the test links by each scoring: of the vectors alone, and with the evidence of all channels."""
         match = self._match
         context = ChannelContext(
@@ -192,7 +197,8 @@ class _Contest:
             self._near_sources,
             match.csls_k,
             match.weights,
-            literals.among(self._is_contestant()),
+            literals.among(self._is_ranked()),
+            weights,
         )
         self._graph = gather_candidates(("structure",), context)
         self._gold = self._graph.find(self._links)
@@ -214,7 +220,7 @@ class _Contest:
             )
         return result
 
-    def _is_contestant(self) -> Mask:
+    def _is_ranked(self) -> Mask:
         """Which entities are ends of test links, (n,)."""
         found = np.zeros(self._task.num_entities, dtype=bool)
         found[self._links.ravel()] = True

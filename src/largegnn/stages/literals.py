@@ -25,7 +25,7 @@ from largegnn.literals.profiles import PredicateProfile, profile_predicates
 from largegnn.literals.texts import EntityTexts, class_relations, identifier_names, neighbor_texts, texts_of_side
 from largegnn.literals.values_evidence import Correspondence, SideValues, learn_correspondences, value_evidence
 from largegnn.matching.anchors import find_anchors
-from largegnn.matching.fusing import best_at_both_ends, learn_weights, localised
+from largegnn.matching.fusing import learn_weights, localised, sure_edges
 from largegnn.settings import CompareSettings, ProtocolSettings
 
 __all__ = ["FEWEST_SEEDS", "Compared", "LiteralsOutcome", "literals"]
@@ -36,7 +36,6 @@ _FEWEST_ANCHORS = 10
 _VIEWS = ("name", "text", "neighbors")
 _START = np.array([1.0, 1.0, 0.5])
 _NEAREST = 5
-_SURE_SHARE = 0.75
 Floats = npt.NDArray[np.float64]
 
 
@@ -85,7 +84,7 @@ def literals(
     graph = literal_candidates(sides[0].texts, sides[1].texts, compare.k)
     weights = _weights(graph, seeds, seed)
     similar = _views(graph) @ weights
-    sure = seeds if len(seeds) >= FEWEST_SEEDS else _sure_pairs(graph, similar)
+    sure = seeds if len(seeds) >= FEWEST_SEEDS else graph.pairs(sure_edges(graph, localised(graph, similar, _NEAREST)))
     values = (sides[0].values(), sides[1].values())
     correspondences, numbers = learn_correspondences(*values, sure, seed)
     ends = graph.sources.astype(np.int64), graph.targets.astype(np.int64)
@@ -163,23 +162,9 @@ def _views(graph: CandidateGraph) -> Floats:
 
 def _weights(graph: CandidateGraph, known: IntArray, seed: int) -> Floats:
     """The weights of the views, learnt from known links where there are enough among the candidates."""
-    if not len(graph):
-        plain: Floats = _START / _START.sum()
-        return plain
-    ends = graph.sources.astype(np.int64), graph.targets.astype(np.int64)
     right = are_among(graph.pairs(), known) if len(known) else None
     enough = right is not None and int(right.sum()) >= 10 * len(_VIEWS)
-    return learn_weights(*ends, _views(graph), _START, right if enough else None, seed)
-
-
-def _sure_pairs(graph: CandidateGraph, similar: Floats) -> IntArray:
-    """The clearest three quarters of the pairs that are each other's best."""
-    ends = graph.sources.astype(np.int64), graph.targets.astype(np.int64)
-    if not len(graph):
-        return np.empty((0, 2), dtype=np.int64)
-    best, gaps = best_at_both_ends(*ends, localised(*ends, similar, _NEAREST))
-    clear = best[np.argsort(-gaps, kind="stable")[: int(_SURE_SHARE * len(best))]]
-    return graph.pairs(clear)
+    return learn_weights(graph, _views(graph), _START, right if enough else None, seed)
 
 
 def _with_neighbors(texts: EntityTexts, triples: IntArray) -> SideTexts:

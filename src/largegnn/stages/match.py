@@ -108,10 +108,14 @@ def match(
 ) -> Matched:
     """Score, select, calibrate and decide."""
     from largegnn.matching.candidates import margins
-    from largegnn.matching.channels import ChannelContext, gather_candidates
+    from largegnn.matching.channels import ChannelContext, gather_candidates, similarity_weights
     from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
 
     seeds = task.seeds(protocol.seeds_from)
+    evidence = (LiteralEvidence.empty() if literal_evidence is None else literal_evidence).among(
+        task.free(protocol.seeds_from)
+    )
+    weights = similarity_weights(task.held_out(protocol.seeds_from), source_neighbors, evidence)
     context = ChannelContext(
         task,
         seeds,
@@ -120,7 +124,8 @@ def match(
         target_neighbors,
         match.csls_k,
         match.weights,
-        LiteralEvidence.empty() if literal_evidence is None else literal_evidence,
+        evidence,
+        weights,
     )
     graph = gather_candidates(channels, context)
     scoring = scoring_of(match.scoring)
