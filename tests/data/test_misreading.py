@@ -207,6 +207,21 @@ class TestWhatIsLeftOut:
         path = write(tmp_path / "l.nt", f'<a:a> {same_as} <a:A> .\n<a:a> <a:r> <a:b> .\n<a:a> {same_as} "x" .\n')
         assert read_links(path).counts == ReadCounts(other_statements=2)
 
+    @pytest.mark.parametrize("suffix", ["tsv", "csv"])
+    def test_second_byte_order_mark_is_no_name(self, tmp_path: Path, suffix: str) -> None:
+        text = "\ufeff\ufeffhead\trelation\ttail\na\tr\tb\n"
+        triples, counts = read(write(tmp_path / f"t.{suffix}", text.replace("\t", "," if suffix == "csv" else "\t")))
+        assert triples == [("a", "r", "b")]
+        assert counts == ReadCounts(2, header_rows=1)
+
+    def test_mark_at_the_beginning_of_a_block_belongs_to_the_name(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("largegnn.data.lines._BLOCK", 16)
+        rows = [(f"\ufeffa{number:02}", "r", "b") for number in range(20)]
+        path = write(tmp_path / "t.tsv", "x\tr\tb\n" + "".join("\t".join(row) + "\n" for row in rows))
+        assert read(path)[0] == [("x", "r", "b"), *rows]
+
 
 class TestMagic:
     @pytest.mark.parametrize("name", ["BZh", "BZh91", "PAR1", "PAR1PAR1"])

@@ -15,7 +15,7 @@ from largegnn.data.write import WRITERS, write_pair
 from largegnn.errors import InputError, StorageError
 from largegnn.settings import DataSettings
 
-PACKINGS = [None, "gzip", "bzip2", "zstd"]
+COMPRESSIONS = [None, "gzip", "bzip2", "zstd"]
 
 
 def assert_same(one: LoadedPair, other: LoadedPair) -> None:
@@ -28,12 +28,12 @@ def assert_same(one: LoadedPair, other: LoadedPair) -> None:
 
 
 @pytest.mark.parametrize("form", WRITERS)
-@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_real_data_in_every_form(
-    real_data: Callable[[str], Path], tmp_path: Path, form: str, packing: str | None
+    real_data: Callable[[str], Path], tmp_path: Path, form: str, compression: str | None
 ) -> None:
     original = load_pair(DataInput(folder=real_data("EN_FR_15K_V1")))
-    files = write_pair(original.task, original.names, tmp_path / "out", form, packing)
+    files = write_pair(original.task, original.names, tmp_path / "out", form, compression)
     assert all(path.stat().st_size for path in files)
     assert_same(original, load_pair(DataInput(folder=tmp_path / "out")))
 

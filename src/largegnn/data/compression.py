@@ -1,4 +1,4 @@
-"""Bytes of a file, whatever it is packed in: plain, gzip, bzip2 or zstd, told by the first bytes, not by the name.
+"""Bytes of a file, whatever its compression: plain, gzip, bzip2 or zstd, told by the first bytes, not by the name.
 
 In: a path. Out: chunks of unpacked bytes, or a binary stream over them. A packed file that ends too early or is damaged
 is an `InputError`, never a shorter file; so is one that unpacks to far more than any text does (`unpacking.py`).
@@ -31,7 +31,7 @@ __all__ = [
     "first_bytes",
     "read_chunks",
     "read_head",
-    "without_mark",
+    "without_marks",
 ]
 
 SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
@@ -46,20 +46,20 @@ _MARK = b"\xef\xbb\xbf"
 
 
 def compression_of(path: Path) -> str | None:
-    """Name of the packing found in the first bytes of a file, or None."""
+    """Name of the compression found in the first bytes of a file, or None."""
     head = first_bytes(path, 16)
     return next((name for name, magic in _MAGIC.items() if magic.match(head)), None)
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
     """The unpacked bytes of a file, piece by piece; an empty file gives none."""
-    packing = compression_of(path)
+    compression = compression_of(path)
     with _open(path) as file:
-        if packing is None:
+        if compression is None:
             while chunk := file.read(_PLAIN_CHUNK):
                 yield chunk
         else:
-            yield from unpack(path, file, packing)
+            yield from unpack(path, file, compression)
 
 
 def read_head(path: Path, size: int) -> bytes:
@@ -78,12 +78,15 @@ def first_bytes(path: Path, size: int) -> bytes:
         return file.read(size)
 
 
-def without_mark(chunks: Iterator[bytes]) -> tuple[bool, Iterator[bytes]]:
-    """Whether there is a UTF-8 byte-order mark, and the chunks without it."""
-    head = b""
-    while len(head) < len(_MARK) and (chunk := next(chunks, b"")):
-        head += chunk
-    return head.startswith(_MARK), chain([head.removeprefix(_MARK)], chunks)
+def without_marks(chunks: Iterator[bytes]) -> tuple[int, Iterator[bytes]]:
+    """How many UTF-8 byte-order marks stand at the beginning, one or by mistake several, and the chunks without."""
+    head, num_marks = b"", 0
+    while True:
+        while len(head) < len(_MARK) and (chunk := next(chunks, b"")):
+            head += chunk
+        if not head.startswith(_MARK):
+            return num_marks, chain([head], chunks)
+        head, num_marks = head[len(_MARK) :], num_marks + 1
 
 
 def as_stream(chunks: Iterable[bytes]) -> io.BufferedReader:
@@ -91,13 +94,13 @@ def as_stream(chunks: Iterable[bytes]) -> io.BufferedReader:
     return io.BufferedReader(_ChunkStream(iter(chunks)), buffer_size=1 << 20)
 
 
-def compressor(packing: str | None) -> Any:
-    """An object with `compress` and `flush` for a packing of `SUFFIXES`, or one that packs nothing."""
-    if packing == "gzip":
+def compressor(compression: str | None) -> Any:
+    """An object with `compress` and `flush` for a compression of `SUFFIXES`, or one that compresses nothing."""
+    if compression == "gzip":
         return zlib.compressobj(6, wbits=31)
-    if packing == "bzip2":
+    if compression == "bzip2":
         return bz2.BZ2Compressor()
-    if packing == "zstd":
+    if compression == "zstd":
         import zstandard
 
         return zstandard.ZstdCompressor(level=3, write_checksum=True).compressobj()

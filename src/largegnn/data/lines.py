@@ -1,7 +1,7 @@
 """Text files as blocks of whole lines, checked to be text.
 
-In: a path. Out: blocks of about 32 MB that end with a line break, each with the number of its first line; a
-byte-order mark is left out. What ends a line is the format's affair (`LineEnds`). Bytes that are no UTF-8, NUL bytes
+In: a path. Out: blocks of about 32 MB that end with a line break, each with the number of its first line;
+byte-order marks are left out. What ends a line is the format's affair (`LineEnds`). Bytes that are no UTF-8, NUL bytes
 and endless lines are an `InputError` with the line they are in. Memory: two blocks; a block of very short lines is
 handed out in pieces, since whoever splits it keeps something for every line.
 """
@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from largegnn.data.compression import as_stream, read_chunks, without_mark
+from largegnn.data.compression import as_stream, read_chunks, without_marks
 from largegnn.errors import InputError
 
 __all__ = ["LineBlock", "LineEnds", "last_line_end", "line_blocks", "location"]
@@ -32,11 +32,11 @@ LineEnds = Literal["any", "file", "kept"]
 
 @dataclass(frozen=True)
 class LineBlock:
-    """Whole lines, the last one ended too; `first_line` counts from 1, `had_mark` is for the first block."""
+    """Whole lines, the last one ended too; `first_line` counts from 1, `num_marks` is for the first block."""
 
     text: bytes
     first_line: int
-    had_mark: bool = False
+    num_marks: int = 0
 
 
 def location(path: Path, line: int) -> str:
@@ -59,7 +59,7 @@ def line_blocks(
     path: Path, cut: Callable[[bytes], int] = last_line_end, ends: LineEnds = "file"
 ) -> Iterator[LineBlock]:
     """Read a text file in blocks; `cut` says where a block may end."""
-    had_mark, chunks = without_mark(read_chunks(path))
+    num_marks, chunks = without_marks(read_chunks(path))
     first_line, rest = 1, b""
     with as_stream(_with_line_feeds(chunks, ends)) as stream:
         while chunk := stream.read(_BLOCK):
@@ -74,14 +74,14 @@ def line_blocks(
                     "and that every quote is closed",
                 )
             for piece in _pieces(block, cut):
-                yield LineBlock(_checked(path, piece, first_line, ends), first_line, had_mark)
-                first_line, had_mark = first_line + _count_lines(piece, ends), False
+                yield LineBlock(_checked(path, piece, first_line, ends), first_line, num_marks)
+                first_line, num_marks = first_line + _count_lines(piece, ends), 0
     if rest:
         if not rest.endswith(b"\n") and not (ends == "kept" and rest.endswith(b"\r")):
             rest += b"\n"
         for piece in _pieces(rest, cut):
-            yield LineBlock(_checked(path, piece, first_line, ends), first_line, had_mark)
-            first_line, had_mark = first_line + _count_lines(piece, ends), False
+            yield LineBlock(_checked(path, piece, first_line, ends), first_line, num_marks)
+            first_line, num_marks = first_line + _count_lines(piece, ends), 0
 
 
 def _with_line_feeds(chunks: Iterator[bytes], ends: LineEnds) -> Iterator[bytes]:

@@ -84,7 +84,7 @@ def _block_batches(path: Path, block: LineBlock, kind: _LineForm) -> Iterator[Tr
         if not len(lines):
             break
     blank, comment = lines["line"].str.contains(r"^[ \t]*$"), lines["line"].str.contains(r"^[ \t]*#")
-    left_out = ReadCounts(int(block.had_mark), blank_lines=int(blank.sum()), comment_lines=int(comment.sum()))
+    left_out = ReadCounts(block.num_marks, blank_lines=int(blank.sum()), comment_lines=int(comment.sum()))
     yield TripleBatch(counts=left_out)
     yield from _parsed(path, lines.filter(~(blank | comment)), kind)
 

@@ -30,7 +30,7 @@ _TURTLE_LINE = re.compile(r"^\s*(@prefix|@base|prefix|base)\s", re.IGNORECASE)
 
 
 def plain_name(path: Path) -> Path:
-    """The path without the suffix of its packing."""
+    """The path without the suffix of its compression."""
     return path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
 
 
@@ -86,7 +86,7 @@ def _named_format(suffix: str) -> str | None:
 
 
 def _content_format(head: bytes, num_columns: int) -> str | None:
-    text = head.decode("utf-8-sig", "replace")
+    text = head.decode("utf-8", "replace").lstrip("\ufeff")
     every = re.split(r"\r\n|\r|\n", text)
     complete = every[:-1] if len(head) >= _HEAD else every
     lines = [line for line in complete if line.strip() and not line.lstrip().startswith("#")][:50]

@@ -39,7 +39,7 @@ def read_table_rows(path: Path, key: str, separator: Separator) -> Iterator[Trip
             columns = Columns(len(words), tuple(every), tuple(map(str, every)), words)
         split = split_block(path, block, separator, columns)
         counts = ReadCounts(
-            byte_order_marks=int(block.had_mark), blank_lines=split.num_blank_lines, header_rows=split.num_header_rows
+            byte_order_marks=block.num_marks, blank_lines=split.num_blank_lines, header_rows=split.num_header_rows
         )
         yield row_batch(split.frame, words, key_index, split.where, counts=counts)
 

@@ -32,6 +32,7 @@ _LONGEST_HEADER = 1 << 16
 _ROWS = 100_000
 _SHOWN = 1_000
 _WINDOW = 1 << 20
+_MARK = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
@@ -130,6 +131,8 @@ def _split(text: bytes, separator: Separator, count: int) -> pl.DataFrame:
     schema = {f"column {number}": pl.String for number in range(count)}
     if not text:
         return pl.DataFrame(schema=schema)
+    if text.startswith(_MARK):  # which polars drops; at the beginning of a block it belongs to a name
+        text = _MARK + text
     return pl.read_csv(text, separator=separator, has_header=False, quote_char=None, schema=schema)
 
 

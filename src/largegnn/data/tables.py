@@ -129,7 +129,7 @@ def _read_table(path: Path, separator: Separator, roles: Roles) -> Iterator[tupl
         yield (
             split,
             ReadCounts(
-                byte_order_marks=int(block.had_mark),
+                byte_order_marks=block.num_marks,
                 blank_lines=split.num_blank_lines,
                 header_rows=split.num_header_rows,
             ),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from largegnn.data.batch import ReadCounts, TripleBatch
 from largegnn.data.blank import nameless
-from largegnn.data.compression import as_stream, read_chunks, without_mark
+from largegnn.data.compression import as_stream, read_chunks, without_marks
 from largegnn.data.language_tags import TagMender
 from largegnn.data.nesting import guard_depth
 from largegnn.data.quads import batches, check_closed, parse
@@ -27,12 +27,12 @@ _LONGEST_WRITTEN = 2 + 32
 
 def read_turtle_triples(path: Path) -> Iterator[TripleBatch]:
     """Triples of a Turtle file."""
-    had_mark, chunks = without_mark(read_chunks(path))
-    if had_mark:
-        yield TripleBatch(counts=ReadCounts(byte_order_marks=1))
+    num_marks, chunks = without_marks(read_chunks(path))
+    if num_marks:
+        yield TripleBatch(counts=ReadCounts(byte_order_marks=num_marks))
 
     def again() -> Iterator[bytes]:
-        return without_mark(read_chunks(path))[1]
+        return without_marks(read_chunks(path))[1]
 
     mender = TagMender(guard_depth(path, chunks, again), again)
     text = _Text(iter(mender))

@@ -36,7 +36,7 @@ def write_pair(
     names: TaskNames,
     folder: Path,
     form: str,
-    packing: str | None = None,
+    compression: str | None = None,
     literals: Literals | None = None,
 ) -> list[Path]:
     """Write a task in one of `WRITERS`, packed with one of gzip, bzip2 and zstd or not; returns the files."""
@@ -50,7 +50,7 @@ def write_pair(
             fix="name another one",
         )
     try:
-        return WRITERS[form](_Pair(task, names, folder, packing, literals or Literals.empty()))
+        return WRITERS[form](_Pair(task, names, folder, compression, literals or Literals.empty()))
     except OSError as error:
         raise StorageError(f"cannot write to {error.filename or folder}: {error.strerror or error}") from error
 
@@ -59,10 +59,10 @@ class _Pair:
     """A task about to be written: columns of names, and files that may be packed."""
 
     def __init__(
-        self, task: AlignmentTask, names: TaskNames, folder: Path, packing: str | None, literals: Literals
+        self, task: AlignmentTask, names: TaskNames, folder: Path, compression: str | None, literals: Literals
     ) -> None:
-        self.task, self.folder, self.packing, self.literals = task, folder, packing, literals
-        self.suffix = next((suffix for suffix, name in SUFFIXES.items() if name == packing), "")
+        self.task, self.folder, self.compression, self.literals = task, folder, compression, literals
+        self.suffix = next((suffix for suffix, name in SUFFIXES.items() if name == compression), "")
         self.entities = _column(names.entities)
         self.relations = _column(names.relations)
         self.predicates = _column(literals.predicate_names)
@@ -97,7 +97,7 @@ class _Pair:
         """Write one file, packed as asked for."""
         path = self.folder / f"{name}{self.suffix}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        packer: Any = compressor(self.packing)
+        packer: Any = compressor(self.compression)
         with path.open("wb") as file:
             for chunk in chunks:
                 file.write(packer.compress(chunk))
