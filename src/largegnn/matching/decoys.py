@@ -2,14 +2,16 @@
 
 In: candidate edges with scores. Out: for each pair the probability that it is right, and a threshold.
 The idea (target and decoy, as in the search of spectra): an entity without a counterpart gets a best pair all the same,
-and that pair looks like the second choice of an entity that has one. So the wrong pairs are distributed like decoys,
-the pairs that would be each other's best if the best ones were taken away, only fewer; how many they are is read where
-scores are low and nearly all pairs are wrong. What is left over is right.
-Cost: a sort.
+and that pair looks like what an entity that has one would get if its counterpart were not there. So the wrong pairs are
+distributed like decoys, only fewer: the best ones are taken away, the others scored anew, and those that are then each
+other's best are the decoys. How many wrong pairs there are is read where scores are low and nearly all are wrong. What
+is left over is right.
+Cost: one more scoring, and a sort.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,6 +27,7 @@ from largegnn.matching.thresholds import Threshold
 __all__ = ["DecoyRating", "confidence_by_decoys", "decoy_scores", "rate_by_decoys"]
 
 Floats = npt.NDArray[np.float64]
+Rescore = Callable[[CandidateGraph], FloatArray]  # scores of the edges of a graph that lacks some
 _LOW_SHARE = 1 / 3  # decoys among which the number of wrong pairs is read
 _PER_BIN = 25
 _FEWEST = 20
@@ -69,11 +72,13 @@ class DecoyRating:
         )
 
 
-def rate_by_decoys(graph: CandidateGraph, scores: FloatArray, kept: IntArray, best: Mask) -> DecoyRating | None:
+def rate_by_decoys(
+    graph: CandidateGraph, scores: FloatArray, kept: IntArray, best: Mask, rescore: Rescore
+) -> DecoyRating | None:
     """The confidence of the `kept` edges (p,), some of them `best` at both ends; None where too little is known."""
     values = scores.astype(np.float64)
     own = values[kept[best]]
-    found = confidence_by_decoys(own, decoy_scores(graph, scores, kept[best]))
+    found = confidence_by_decoys(own, decoy_scores(graph, kept[best], rescore))
     if found is None:
         return None
     order = np.argsort(own, kind="stable")
@@ -96,13 +101,14 @@ def rate_by_decoys(graph: CandidateGraph, scores: FloatArray, kept: IntArray, be
     return DecoyRating(rating, calibration)
 
 
-def decoy_scores(graph: CandidateGraph, scores: FloatArray, best: IntArray) -> FloatArray:
-    """The scores (d,) of the edges that would be best at both ends if the `best` ones were taken away."""
+def decoy_scores(graph: CandidateGraph, best: IntArray, rescore: Rescore) -> FloatArray:
+    """The scores (d,) of the edges that would be best at both ends if the `best` ones were not there."""
     rest = np.ones(len(graph), dtype=bool)
     rest[best] = False
-    others = CandidateGraph(graph.sources[rest], graph.targets[rest])
-    decoys, _ = preferred(others, scores[rest], alone=0.0)
-    found: FloatArray = scores[rest][decoys]
+    columns = {name: values[rest] for name, values in graph.evidence.items()}
+    others = CandidateGraph(graph.sources[rest], graph.targets[rest], columns)
+    scores = rescore(others)
+    found: FloatArray = scores[preferred(others, scores, alone=0.0)[0]]
     return found
 
 
