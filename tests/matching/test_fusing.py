@@ -16,7 +16,7 @@ from largegnn.matching.logistic import fit_logistic
 
 
 def world(count: int = 400, linked: int = 300, seed: int = 0) -> tuple[CandidateGraph, Floats, Floats]:
-    """Ten candidates for each source; the right one, where there is one, has a high `literal`; another view is noise."""
+    """Ten candidates a source; the right one, where there is one, has a high `literal`; a second view is noise."""
     rng = np.random.default_rng(seed)
     sources = np.repeat(np.arange(count), 10)
     targets = (sources + np.tile(np.arange(10) * 37, count)) % count + count
