@@ -10,7 +10,7 @@ from largegnn.artifacts import CandidateGraph, FloatArray, are_among
 from largegnn.matching.anchors import find_anchors
 from largegnn.matching.candidates import preferred
 from largegnn.matching.contributions import Weighing, contributions
-from largegnn.matching.decoys import confidence_by_decoys, rate_by_decoys
+from largegnn.matching.decoys import Decoys, confidence_by_decoys, rate_by_decoys
 from largegnn.matching.fusing import Floats, learn_weights, localised
 from largegnn.matching.logistic import fit_logistic
 
@@ -75,12 +75,14 @@ def test_decoys_tell_how_many_are_wrong() -> None:
     """700 right pairs well above 300 wrong ones that score like decoys."""
     rng = np.random.default_rng(0)
     right, wrong = rng.normal(2, 0.3, 700), rng.normal(0, 0.3, 300)
-    confidence = confidence_by_decoys(np.concatenate([right, wrong]), rng.normal(0, 0.3, 1_000))
+    confidence = confidence_by_decoys(
+        np.concatenate([right, wrong]), Decoys(rng.normal(0, 0.3, 1_000).astype(np.float32), 1_000)
+    )
     assert confidence is not None
     assert confidence.sum() == pytest.approx(700, rel=0.1)
     assert confidence[:700].mean() > 0.95
     assert confidence[700:].mean() < 0.15
-    assert confidence_by_decoys(right[:10], wrong) is None
+    assert confidence_by_decoys(right[:10], Decoys(wrong.astype(np.float32), 300)) is None
 
 
 def test_what_the_decoys_expect_is_true() -> None:

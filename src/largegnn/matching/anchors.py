@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from largegnn.artifacts import CandidateGraph, FloatArray, IntArray
 from largegnn.matching.candidates import preferred
-from largegnn.matching.decoys import confidence_by_decoys, decoy_scores
+from largegnn.matching.decoys import confidence_by_decoys, find_decoys
 from largegnn.matching.fusing import localised
 
 __all__ = ["find_anchors"]
@@ -27,7 +27,7 @@ def find_anchors(graph: CandidateGraph) -> tuple[IntArray, npt.NDArray[np.float6
     best, gaps = preferred(graph, scores, alone=1.0)
     if not len(best):
         return np.empty((0, 2), dtype=np.int64), np.empty(0)
-    confidence = confidence_by_decoys(scores[best], decoy_scores(graph, best, _local))
+    confidence = confidence_by_decoys(scores[best], find_decoys(graph, scores, best, _local))
     if confidence is None:
         # Too few to compare with: the clearest half, by how far they are above their rivals.
         confidence = np.where(gaps >= np.median(gaps), _SURE, 0.5)
