@@ -30,7 +30,7 @@ from largegnn.embedding.propagation import gather_mean
 from largegnn.embedding.sampling import dropout
 from largegnn.embedding.structure import GraphStructure
 
-__all__ = ["alignment_loss", "cross_negative_loss", "reconstruction_loss"]
+__all__ = ["FixedShape", "alignment_loss", "cross_negative_loss", "fixed_alignment_loss", "reconstruction_loss"]
 
 _CHUNK_BYTES = 8 * 2**20
 _NOTHING = -40.0  # e to this power is lost in the rounding of 1, in double precision too
@@ -44,6 +44,18 @@ class _Shape:
     scale: float
     shift: float
     chunk_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class FixedShape:
+    """What makes a loss over arrays of a fixed size that of fewer seeds and candidates.
+
+    `shares` (b,): what each seed counts, one over their number, or 0 for padding. `kept` (m,): 1 for a candidate, 0 for
+    padding; None: all are candidates.
+    """
+
+    shares: Tensor
+    kept: Tensor | None = None
 
 
 def alignment_loss(
@@ -66,6 +78,25 @@ def alignment_loss(
     return result
 
 
+def fixed_alignment_loss(
+    outputs: Tensor,
+    indices: Tensor,
+    fixed: FixedShape,
+    *,
+    gamma: float = 1.0,
+    scale: float = 30.0,
+    shift: float = 10.0,
+    chunk_bytes: int = _CHUNK_BYTES,
+) -> Tensor:
+    """`alignment_loss` of outputs (2 b + m, D): those of the seeds' left ends, of their right ends, of the negatives.
+
+    `indices` (2, b): where each end is among the negatives, or -1.
+    """
+    shape = _Shape(gamma, scale, shift, chunk_bytes)
+    result: Tensor = _FixedAlignmentLoss.apply(outputs, indices, shape, fixed)  # type: ignore[no-untyped-call]
+    return result
+
+
 def cross_negative_loss(
     seed_rows: Tensor,
     outside_rows: Tensor,
@@ -74,13 +105,14 @@ def cross_negative_loss(
     scale: float = 30.0,
     shift: float = 10.0,
     chunk_bytes: int = _CHUNK_BYTES,
+    fixed: FixedShape | None = None,
 ) -> Tensor:
     """Push the input rows of seeds (b, 2, d) away from those of entities outside the subgraph (m, d).
 
     The outside rows get no gradient.
     """
     shape = _Shape(gamma, scale, shift, chunk_bytes)
-    result: Tensor = _CrossNegativeLoss.apply(seed_rows, outside_rows, shape)  # type: ignore[no-untyped-call]
+    result: Tensor = _CrossNegativeLoss.apply(seed_rows, outside_rows, shape, fixed)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -123,10 +155,12 @@ class _AlignmentLoss(torch.autograd.Function):
 
 class _CrossNegativeLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, seed_rows: Tensor, outside_rows: Tensor, shape: _Shape) -> Tensor:
+    def forward(
+        ctx: Any, seed_rows: Tensor, outside_rows: Tensor, shape: _Shape, fixed: FixedShape | None
+    ) -> Tensor:
         rows = seed_rows.transpose(0, 1).contiguous()
         indices = torch.full(rows.shape[:2], -1, dtype=torch.int64, device=rows.device)
-        loss, grad, _ = _hard_negatives(rows, outside_rows, indices, shape, ctx.needs_input_grad[0], False)
+        loss, grad, _ = _hard_negatives(rows, outside_rows, indices, shape, ctx.needs_input_grad[0], False, fixed)
         if grad is not None:
             ctx.save_for_backward(grad.transpose(0, 1))
         return loss
@@ -134,11 +168,33 @@ class _CrossNegativeLoss(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return ctx.saved_tensors[0] * grad, None, None
+        return ctx.saved_tensors[0] * grad, None, None, None
+
+
+class _FixedAlignmentLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, outputs: Tensor, indices: Tensor, shape: _Shape, fixed: FixedShape) -> Tensor:
+        rows, candidates = outputs[: indices.numel()].view(*indices.shape, -1), outputs[indices.numel() :]
+        loss, grad_rows, grad = _hard_negatives(rows, candidates, indices, shape, True, True, fixed)
+        assert grad_rows is not None
+        assert grad is not None
+        ctx.save_for_backward(torch.cat([grad_rows.flatten(0, 1), grad]))
+        return loss
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return ctx.saved_tensors[0] * grad, None, None, None
 
 
 def _hard_negatives(
-    rows: Tensor, candidates: Tensor, indices: Tensor, shape: _Shape, with_grad: bool, move_candidates: bool
+    rows: Tensor,
+    candidates: Tensor,
+    indices: Tensor,
+    shape: _Shape,
+    with_grad: bool,
+    move_candidates: bool,
+    fixed: FixedShape | None = None,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """The loss of seeds' rows (2, b, D) against candidates (m, D), and its gradients for both.
 
@@ -148,9 +204,13 @@ def _hard_negatives(
     num_seeds, num_candidates = rows.shape[1], len(candidates)
     norms = candidates.square().sum(dim=1, keepdim=True)
     columns = torch.cat([candidates, norms.neg(), torch.ones_like(norms)], dim=1)
+    kept = None if fixed is None else fixed.kept
+    if kept is not None:
+        columns *= kept.unsqueeze(1)
     apart = (rows[0] - rows[1]).square().sum(dim=1)
     # Of the two zeros of each row, those that no candidate stands for.
     missing = (indices < 0).sum(dim=0).to(rows.dtype)
+    count = missing + (num_candidates if kept is None else kept.sum())
     total = rows.new_zeros(())
     grad_rows = torch.zeros_like(rows) if with_grad else None
     grad_columns = torch.zeros_like(columns[:, :-1]) if with_grad and move_candidates else None
@@ -160,17 +220,18 @@ def _hard_negatives(
         offset = apart - anchors.square().sum(dim=1) + shape.gamma
         lines = torch.cat([2.0 * anchors, torch.ones_like(apart)[:, None], offset[:, None]], dim=1)
         own = (indices[side] >= 0) * (apart + shape.gamma) + (indices[1 - side] >= 0) * shape.gamma
-        mean = (lines @ columns.sum(dim=0) - own) / (missing + num_candidates)
+        mean = (lines @ columns.sum(dim=0) - own) / count
         lines[:, -1] -= mean
         for start in range(0, num_seeds, step):
             chunk = slice(start, start + step)
             z = lines[chunk] @ columns.t()
-            losses, slope = _weigh(z, mean[chunk], missing[chunk], indices[:, chunk], shape)
-            total += losses.sum() / num_seeds
+            rest = (missing[chunk], count[chunk], kept)
+            losses, slope = _weigh(z, mean[chunk], indices[:, chunk], shape, *rest)
+            total += losses.sum() / num_seeds if fixed is None else losses @ fixed.shares[chunk]
             if grad_rows is None:
                 continue
             # With w = slope * z = d loss / d z: a candidate is pushed by -2 w (candidate - anchor), the partner pulled.
-            slope = slope.mul_(2.0 / num_seeds).unsqueeze(1)
+            slope = slope.mul_(2.0 / num_seeds if fixed is None else 2.0 * fixed.shares[chunk]).unsqueeze(1)
             pull = z.sum(dim=1, keepdim=True).mul_(slope)
             grad_rows[side, chunk] += (z @ candidates).mul_(slope).addcmul_(pull, partners[chunk], value=-1.0)
             grad_rows[1 - side, chunk] += (partners[chunk] - anchors[chunk]).mul_(pull)
@@ -181,20 +242,25 @@ def _hard_negatives(
     return total, grad_rows, torch.addcmul(grad_columns[:, :-1], grad_columns[:, -1:], candidates, value=-1.0)
 
 
-def _weigh(z: Tensor, mean: Tensor, missing: Tensor, indices: Tensor, shape: _Shape) -> tuple[Tensor, Tensor]:
+def _weigh(
+    z: Tensor, mean: Tensor, indices: Tensor, shape: _Shape, missing: Tensor, count: Tensor, kept: Tensor | None
+) -> tuple[Tensor, Tensor]:
     """The loss of each row (k,) of centred z (k, m), which become weights; times the slope (k,) they are d loss / d z.
 
-    No other array of that size is made.
+    `missing` (k,): zeros that no candidate stands for; `count` (k,): candidates and these. No other array of the size
+    of z is made.
     """
     _put(z, indices, -mean)
     square_sum = torch.linalg.vector_norm(z, dim=1).square_() + missing * mean.square()
-    deviation = square_sum.div_(missing + z.shape[1]).sqrt_()
+    deviation = square_sum.div_(count).sqrt_()
     sharpness = shape.scale / deviation.clamp_min_(torch.finfo(z.dtype).tiny ** 0.5)
     zero = -mean * sharpness
     largest = torch.maximum(z.amax(dim=1) * sharpness, zero)
     torch.addcmul(-largest.unsqueeze(1), z, sharpness.unsqueeze(1), out=z)
     # Not to zero, but short of it: a processor multiplies denormal numbers ten times more slowly.
     z.clamp_min_(_NOTHING).exp_()
+    if kept is not None:
+        z *= kept
     _put(z, indices, torch.zeros_like(mean))
     power = z.sum(dim=1) + 2.0 * (zero - largest).exp_()
     return power.log().add_(largest).add_(shape.shift), sharpness / power

@@ -2,9 +2,10 @@
 
 In: the subgraphs, the options, a model. Out: the trained model and what every epoch was like.
 The idea: an epoch passes the subgraphs in random order, and a step (`stepping`) takes a batch of the seeds of one and
-changes the rows of its entities alone. All that is drawn at random follows from the seed, the epoch and the subgraph,
-so that an interrupted run resumes from its last checkpoint to the same result. The valid links, where they are not
-seeds, choose the epoch whose parameters the run ends with (`saved_epochs`).
+changes the rows of its entities alone. On a GPU all steps of a subgraph are made in one go (`captured`). All that is
+drawn at random follows from the seed, the epoch and the subgraph, so that an interrupted run resumes from its last
+checkpoint to the same result. The valid links, where they are not seeds, choose the epoch whose parameters the run ends
+with (`saved_epochs`).
 Several workers (`exchange`) shard the subgraphs of an epoch and make one step together out of one step of each, so
 an epoch of w workers has a w-th of the updates: give them about w times the epochs, or a higher learning rate.
 Cost: an epoch passes each subgraph once for every batch of its seeds.
@@ -20,22 +21,26 @@ import itertools
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from largegnn.artifacts import EpochRecord, SubgraphSet
+from largegnn.embedding.captured import CapturedVisits, Visit
 from largegnn.embedding.checkpoint import CheckpointInMemory, Checkpoints
 from largegnn.embedding.exchange import Exchange
-from largegnn.embedding.feeding import SubgraphFeed
+from largegnn.embedding.feeding import PairFeed, SubgraphFeed
+from largegnn.embedding.fixed_step import can_be_fixed
+from largegnn.embedding.fused import has_kernels
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.saved_epochs import SavedEpochs, best_epoch
 from largegnn.embedding.stepping import Batch, Stepper
 from largegnn.errors import InputError, TrainingError
 from largegnn.machine.precision import training_precision
-from largegnn.machine.progress import progress
+from largegnn.machine.progress import Work, progress
 
 __all__ = ["Trainer"]
 
@@ -70,7 +75,9 @@ class Trainer:
         if best is None and validate is not None:
             best = CheckpointInMemory()
         self._saved = SavedEpochs(model, self._exchange, checkpoints, best)
+        self._visits = CapturedVisits(model, options) if self._can_capture() else None
         self._feed: SubgraphFeed | None = None
+        self._pairs: PairFeed | None = None
         self._division_number = -1
         self.history: list[EpochRecord] = []
 
@@ -115,6 +122,8 @@ class Trainer:
         nothing = itertools.repeat(None, total - steps_of_worker[self._exchange.rank])
         losses = []
         with progress(f"epoch {epoch + 1}", total, "steps") as work:
+            if self._visits is not None and self._pairs is not None:
+                return self._visit_all(self._visits, self._pairs, order, epoch, work)
             for done, batch in enumerate(itertools.chain(batches, nothing)):
                 learning_rate = self._learning_rate(epoch + done / total)
                 if batch is None:
@@ -125,21 +134,41 @@ class Trainer:
         loss_sum = float(torch.stack(losses).double().sum()) if losses else 0.0
         return self._exchange.mean(loss_sum, len(losses), self.model.device)
 
+    def _visit_all(
+        self, visits: CapturedVisits, pairs: PairFeed, order: list[int], epoch: int, work: Work
+    ) -> float:
+        """Pass all subgraphs once, all steps of one in one go; the mean loss of the steps."""
+        sizes = np.diff(pairs.subgraphs.seed_ptr)
+        total = sum(-(-int(sizes[index]) // self.options.batch_size) for index in order)
+        losses: list[Tensor] = []
+        done = 0
+        for index in order:
+            ready, seed = pairs.ready(index), self._derived_seed(epoch, index)
+            batches = self._split(ready.seeds, torch.Generator(self.model.device).manual_seed(seed))
+            rates = [self._learning_rate(epoch + (done + step) / total) for step in range(len(batches))]
+            losses.append(visits.visit(Visit(ready.graph, ready.entities, batches, rates), seed))
+            done += len(batches)
+            work.advance(len(batches))
+        return float(torch.cat(losses).double().mean())
+
     def _batches(self, feed: SubgraphFeed, indices: list[int], epoch: int) -> Iterator[Batch]:
         """The seeds of these subgraphs, shuffled and cut into batches."""
         for index, ready in zip(indices, feed.in_order(indices), strict=True):
             generator = torch.Generator(self.model.device)
             generator.manual_seed(self._derived_seed(epoch, index))
-            shuffled = ready.seeds[torch.randperm(len(ready.seeds), generator=generator, device=self.model.device)]
-            # Equal batches: a small last one would cost as much as a full one.
-            for seeds in shuffled.tensor_split(-(-len(shuffled) // self.options.batch_size)):
+            for seeds in self._split(ready.seeds, generator):
                 yield Batch(ready, seeds, generator)
+
+    def _split(self, seeds: Tensor, generator: torch.Generator) -> Sequence[Tensor]:
+        """Seeds (s, 2) shuffled and cut into equal batches: a small last one would cost as much as a full one."""
+        shuffled = seeds[torch.randperm(len(seeds), generator=generator, device=self.model.device)]
+        return shuffled.tensor_split(-(-len(shuffled) // self.options.batch_size))
 
     def _feed_of(self, epoch: int) -> SubgraphFeed:
         """The feed of the division this epoch uses; another one every `repartition_every` epochs."""
         number = epoch // self.options.repartition_every if self.options.repartition_every else 0
         if self._feed is None or number != self._division_number:
-            self._feed = None  # what it keeps makes room before the next division is made
+            self._feed = self._pairs = None  # what it keeps makes room before the next division is made
             subgraphs = self._division(number)
             if not len(subgraphs.seeds):
                 raise InputError(
@@ -147,9 +176,19 @@ class Trainer:
                     expected="seeds, and a division that keeps some of them together",
                     fix="give more seeds or make fewer parts",
                 )
-            self._feed = SubgraphFeed(subgraphs, self._num_relations, self.model.device, self.options.cache_bytes)
+            how = (subgraphs, self._num_relations, self.model.device, self.options.cache_bytes)
+            self._feed = SubgraphFeed(*how)
+            # A captured step draws as many negatives as it is told to.
+            has_enough = int(np.diff(subgraphs.entity_ptr).min()) > self.options.negatives
+            self._pairs = PairFeed(*how) if self._visits is not None and has_enough else None
             self._division_number = number
         return self._feed
+
+    def _can_capture(self) -> bool:
+        """Whether steps are captured: on a GPU with Triton, alone, with the parts that are written for it."""
+        device = self.model.device
+        is_wanted = self.options.step == "auto" and device.type == "cuda" and self._exchange.size == 1
+        return is_wanted and has_kernels(device) and can_be_fixed(self.model.encoder, self.options)
 
     def _learning_rate(self, epoch: float) -> float:
         return self.options.learning_rate * 0.5 * (1 + math.cos(math.pi * epoch / self.options.epochs))

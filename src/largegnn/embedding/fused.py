@@ -1,0 +1,178 @@
+"""Sums over neighbours by fused kernels, with exact gradients: what `propagation` does, in few launches on a GPU.
+
+In: rows on the device, a `PairGraph`. Out: sums of rows, or of reflected and weighted neighbours, of both blocks of an
+encoder at once. The formulas are those of `propagation`; nothing is kept for a pair but what the graph itself says.
+The kernels are Triton's (`kernels`), which comes with PyTorch for CUDA. Where there is none, the same sums are made by
+PyTorch, pair by pair: for tests, not for speed.
+Cost: about a quarter of a millisecond for a layer of both blocks of 100,000 nodes with 700,000 pairs on an H200.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from largegnn.embedding.pair_graph import PairGraph, entries_of
+
+__all__ = ["Places", "has_kernels", "reflected_sums", "sums_of_rows"]
+
+_LOWEST = -80.0  # of a logit below the highest: its power is still a number
+_TILE, _WARPS = 16, 2
+
+
+@cache
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
+
+
+def has_kernels(device: torch.device) -> bool:
+    """Whether the kernels run there: on a GPU, or anywhere if Triton interprets them."""
+    return _has_triton() and (device.type == "cuda" or os.environ.get("TRITON_INTERPRET") == "1")
+
+
+def sums_of_rows(
+    table: Tensor, columns: Tensor, pieces: Tensor, back_columns: Tensor, back_pieces: Tensor, num_rows: int
+) -> Tensor:
+    """Sum (num_rows, d) of the rows of `table` (m, d) over a pattern in pieces; the transpose comes along."""
+    if not has_kernels(table.device):
+        rows, entries = entries_of(pieces)
+        return table.new_zeros(num_rows, table.shape[1]).index_add(0, rows, table[columns[entries].long()])
+    result: Tensor = _SumsOfRows.apply(table, columns, pieces, back_columns, back_pieces, num_rows)  # type: ignore[no-untyped-call]
+    return result
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the results of some nodes go: `of_node` (n,) int32 is the index among `count` results, or -1."""
+
+    of_node: Tensor
+    count: int
+
+    @classmethod
+    def of(cls, nodes: Tensor, num_nodes: int) -> Places:
+        """Places for `nodes` (k,); of a node that is named twice one of the two stays empty."""
+        of_node = torch.full((num_nodes,), -1, dtype=torch.int32, device=nodes.device)
+        of_node[nodes] = torch.arange(len(nodes), dtype=torch.int32, device=nodes.device)
+        return cls(of_node, len(nodes))
+
+
+def reflected_sums(
+    hidden: Tensor, relations: Tensor, logits: Tensor, graph: PairGraph, places: Places | None = None
+) -> Tensor:
+    """`propagation.reflected_sum` of each of b blocks: rows (b, n, d), unit vectors (S, d), logits (b, S).
+
+    With `places` only nodes that have one are computed, (b, count, d); a place that no node has is zero.
+    """
+    powers = (logits - logits.detach().amax()).clamp_min(_LOWEST).exp()
+    if not has_kernels(hidden.device):
+        return _plain_sums(hidden, relations, powers, graph, places)
+    result: Tensor = _ReflectedSums.apply(hidden, relations, logits, powers.detach(), graph, places)  # type: ignore[no-untyped-call]
+    return result
+
+
+def _plain_sums(hidden: Tensor, relations: Tensor, powers: Tensor, graph: PairGraph, places: Places | None) -> Tensor:
+    receivers, entries = entries_of(graph.node_pieces)
+    sets = graph.sets[entries].long()
+    near, units = hidden[:, graph.neighbors[entries].long()], relations[sets]
+    messages = near - 2.0 * (near * units).sum(dim=2, keepdim=True) * units
+    weights = powers[:, sets]
+    totals = torch.zeros_like(hidden[..., 0]).index_add(1, receivers, weights)
+    shares = weights / totals[:, receivers]
+    result = torch.zeros_like(hidden).index_add(1, receivers, shares[..., None] * messages)
+    if places is None:
+        return result
+    nodes = (places.of_node >= 0).nonzero().squeeze(1)
+    chosen = result.new_zeros(len(result), places.count, result.shape[2])
+    return chosen.index_copy(1, places.of_node[nodes].long(), result[:, nodes])
+
+
+class _SumsOfRows(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, table: Tensor, columns: Tensor, pieces: Tensor, back_columns: Tensor, back_pieces: Tensor, num_rows: int
+    ) -> Tensor:
+        ctx.save_for_backward(back_columns, back_pieces)
+        ctx.num_columns = len(table)
+        return _sum_rows(table, columns, pieces, num_rows)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return _sum_rows(grad.contiguous(), *ctx.saved_tensors, ctx.num_columns), None, None, None, None, None
+
+
+def _sum_rows(table: Tensor, columns: Tensor, pieces: Tensor, num_rows: int) -> Tensor:
+    from largegnn.embedding import kernels
+
+    dim, count = table.shape[1], pieces.shape[1]
+    out = table.new_zeros(num_rows, dim)
+    kernels.sum_rows[(count,)](
+        out, table, columns, pieces, count, dim, width=_width(dim), tile=_TILE, num_warps=_WARPS
+    )
+    return out
+
+
+class _ReflectedSums(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, relations: Tensor, logits: Tensor, powers: Tensor, graph: PairGraph, places: Places | None
+    ) -> Tensor:
+        from largegnn.embedding import kernels
+
+        num_blocks, num_nodes, dim = hidden.shape
+        num_sets, count = len(relations), graph.node_pieces.shape[1]
+        totals = hidden.new_zeros(num_blocks, num_nodes)
+        grid = (count, num_blocks)
+        kernels.sum_powers[grid](
+            totals, powers, graph.sets, graph.node_pieces, count, num_nodes, num_sets, tile=32, num_warps=1
+        )
+        num_out = num_nodes if places is None else places.count
+        out = hidden.new_zeros(num_blocks, num_out, dim)
+        kernels.reflect[grid](
+            out, hidden, relations, powers, totals, graph.neighbors, graph.sets, graph.node_pieces,
+            graph.sets if places is None else places.of_node, num_out, count, num_nodes, num_sets, dim,
+            width=_width(dim), tile=_TILE, some=places is not None, num_warps=_WARPS,
+        )  # fmt: skip
+        ctx.save_for_backward(hidden, relations, powers, totals, out)
+        ctx.graph, ctx.places = graph, places
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        from largegnn.embedding import kernels
+
+        hidden, relations, powers, totals, out = ctx.saved_tensors
+        graph: PairGraph = ctx.graph
+        places: Places | None = ctx.places
+        grad = grad.contiguous()
+        num_blocks, num_nodes, dim = hidden.shape
+        num_sets, count = len(relations), graph.node_pieces.shape[1]
+        of_node = graph.sets if places is None else places.of_node
+        how: dict[str, Any] = {"width": _width(dim), "tile": _TILE, "some": places is not None, "num_warps": _WARPS}
+        grad_hidden = torch.zeros_like(hidden)
+        kernels.pull_back[(count, num_blocks)](
+            grad_hidden, grad, relations, powers, totals, graph.neighbors, graph.sets, graph.inverse_set,
+            graph.node_pieces, of_node, grad.shape[1], count, num_nodes, num_sets, dim, **how,
+        )  # fmt: skip
+        # What the mean over a node's pairs gains, which the softmax takes off again.
+        centers = (grad * out).sum(dim=2)
+        grad_relations, grad_logits = torch.zeros_like(relations), torch.zeros_like(powers)
+        count = graph.set_pieces.shape[1]
+        kernels.to_sets[(count, num_blocks)](
+            grad_relations, grad_logits, hidden, grad, relations, powers, totals, centers, graph.set_receivers,
+            graph.set_neighbors, graph.set_pieces, of_node, grad.shape[1], count, num_nodes, num_sets, dim, **how,
+        )  # fmt: skip
+        return grad_hidden, grad_relations, grad_logits, None, None, None
+
+
+def _width(dim: int) -> int:
+    """The next power of two."""
+    return 1 << max(0, dim - 1).bit_length()
