@@ -24,10 +24,14 @@ import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from largegnn.artifacts import SubgraphSet
+from largegnn.artifacts import AlignmentTask, FloatArray, SubgraphSet
+from largegnn.embedding.integrate import encode_full
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
+from largegnn.embedding.structure import build_structure
 from largegnn.embedding.trainer import Trainer
+from largegnn.embedding.validation import valid_vectors
+from largegnn.embedding.whole_graph import encode_graph
 
 Figures = dict[str, Any]
 NUM_RELATIONS = 60
@@ -157,40 +161,64 @@ def profile_step(arguments: argparse.Namespace) -> list[Figures]:
     return [{"kernel": key, "ms": milliseconds, "calls": calls} for key, milliseconds, calls in events]
 
 
-def encode_whole(arguments: argparse.Namespace) -> list[Figures]:
-    """All vectors of a graph as large as all subgraphs together, as the stage `integrate` makes them."""
-    from largegnn.artifacts import AlignmentTask
-    from largegnn.embedding.validation import valid_vectors
-    from largegnn.stages.integrate import encode_graph
-
+def drawn_task(entities: int, triples: int) -> AlignmentTask:
+    """Two graphs with hubs, and 20,000 valid links."""
     rng = np.random.default_rng(1)
-    entities, count = arguments.entities, arguments.parts * arguments.triples
-    heads = rng.integers(0, entities, count)
-    tails = np.where(rng.random(count) < 0.6, heads + rng.integers(-50, 51, count), entities * rng.random(count) ** 4)
-    triples = np.stack([heads, NUM_RELATIONS * rng.random(count) ** 3, tails % entities], axis=1).astype(np.int32)
-    device = device_of()
-    model = EmbeddingModel(entities, NUM_RELATIONS, options_of(), device, seed=0)
+    side, half = entities // 2, NUM_RELATIONS // 2
+    is_target = rng.random(triples) < 0.5
+    heads = rng.integers(0, side, triples)
+    far = (side * rng.random(triples) ** 4).astype(np.int64)
+    tails = np.where(rng.random(triples) < 0.5, heads + rng.integers(-50, 51, triples), far) % side
+    relations = (half * rng.random(triples) ** 3).astype(np.int64)
+    keys = np.unique((((heads + side * is_target) << 8 | (relations + half * is_target)) << 32) | (tails + side * is_target))
+    columns = np.stack([keys >> 40, (keys >> 32) & 255, keys & (2**32 - 1)], axis=1)
+    count = min(20_000, side)
+    links = np.stack([np.sort(rng.permutation(side)[:count]), side + rng.permutation(side)[:count]], axis=1)
+    return AlignmentTask(side, side, half, half, columns, links[:1], links[1:], links[:0])
+
+
+def encode_whole(arguments: argparse.Namespace) -> list[Figures]:
+    """All vectors of a graph as large as all subgraphs together, and those of 20,000 valid links, with and without."""
+    task = drawn_task(arguments.entities, arguments.parts * arguments.triples)
+    triples, links, device = task.triples, task.valid_links, device_of()
+    model = EmbeddingModel(task.num_entities, NUM_RELATIONS, options_of(), device, seed=0)
+    table = model.entities.values.cpu()
+    relations, memory = model.relations.detach(), 4 << 30
+    by_kernels = valid_vectors(task, links, None, cache_bytes=0, memory_bytes=memory)
+    within_reach = valid_vectors(task, links, None, cache_bytes=0, memory_bytes=0)
+
+    def in_chunks() -> FloatArray:
+        structure = build_structure(task.num_entities, triples, NUM_RELATIONS)
+        return encode_full(model.encoder, table, relations, structure, chunk_bytes=memory // 16).vectors
+
+    def at_once() -> FloatArray:
+        return encode_graph(model.encoder, table, relations, triples, memory_bytes=memory).vectors
+
+    cases = {
+        "all vectors": at_once,
+        "all vectors, in chunks": in_chunks,
+        "valid links, first time": lambda: by_kernels(model)[0],
+        "valid links": lambda: by_kernels(model)[0],
+        "valid links, within reach, first time": lambda: within_reach(model)[0],
+        "valid links, within reach": lambda: within_reach(model)[0],
+    }
     rows = []
-    for fused in (True, False):
+    for what, work in cases.items():
         if device.type == "cuda":
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
         started = time.perf_counter()
-        found = encode_graph(
-            model.encoder, model.entities.values.cpu(), model.relations.detach(), triples, 4 << 30, fused=fused
-        )
+        found = work()
         seconds = time.perf_counter() - started
         peak = torch.cuda.max_memory_allocated() / 2**20 if device.type == "cuda" else 0
-        rows.append({"fused": fused, "seconds": seconds, "gpu_mb": peak})
-        print(f"whole graph, fused {fused}: {seconds:.1f} s, GPU {peak:,.0f} MB, {found.vectors[:3, :2].ravel()}", flush=True)
-    del AlignmentTask, valid_vectors
+        rows.append({"what": what, "seconds": seconds, "gpu_mb": peak})
+        shown = found[links[:, 0]] if len(found) == task.num_entities else found
+        print(f"{what:<38} {seconds:6.2f} s, GPU {peak:,.0f} MB, sum {float(np.abs(shown).sum()):.4f}", flush=True)
     return rows
 
 
 def compare_accuracy(arguments: argparse.Namespace) -> list[Figures]:
     """H@1 of the test links by cosine, for several seeds."""
-    from largegnn.embedding.integrate import encode_full
-    from largegnn.embedding.structure import build_structure
     from largegnn.evaluation.metrics import rank_links
 
     arrays = dict(np.load(arguments.file))

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from largegnn.embedding.dual_amn import DualAMN
 from largegnn.embedding.fixed_step import Draws, fixed_loss
+from largegnn.embedding.fused_rows import rmsprop_
 from largegnn.embedding.model import ALPHA, EPS, EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.pair_graph import Capacity, PairGraph
@@ -71,8 +72,6 @@ class CapturedVisits:
         buffers = self._load(visit)
         if self._is_captured and self._captured is None:
             self._capture(buffers)
-            # The draws of this visit, not those of the warming up.
-            self._generator.manual_seed(seed + 1)
         for _ in visit.batches:
             if self._captured is None:
                 self._step(buffers)
@@ -115,6 +114,7 @@ class CapturedVisits:
         shape = (num_steps, draws.kept.shape[1])
         drawn = torch.randint(len(table.values), shape, generator=self._generator, device=entities.device)
         index = torch.searchsorted(entities, drawn).clamp_(max=len(entities) - 1)
+        draws.noise[:num_steps].random_(0, 2**31 - 2, generator=self._generator)
         draws.kept[:num_steps].copy_(entities[index] != drawn)
         draws.outside[:num_steps].copy_(table.rows_of(drawn.flatten()).view(*shape, -1))
 
@@ -125,18 +125,14 @@ class CapturedVisits:
         draws = buffers.draws
         of_step = [
             each.index_select(0, at)[0]
-            for each in (draws.seeds, draws.shares, draws.negatives, draws.outside, draws.kept)
+            for each in (draws.seeds, draws.shares, draws.negatives, draws.outside, draws.kept, draws.noise)
         ]
-        loss = fixed_loss(
-            self._encoder, rows, model.relations, buffers.graph, Draws(*of_step), options, self._generator
-        )
+        loss = fixed_loss(self._encoder, rows, model.relations, buffers.graph, Draws(*of_step), options)
         gradients = torch.autograd.grad(loss, [rows, *model.dense])
         with torch.no_grad():
-            rate = buffers.learning_rates.index_select(0, at)[0]
-            values, squares = [buffers.rows, *model.dense], [buffers.squares, *model.dense_squares()]
-            for value, square, gradient in zip(values, squares, gradients, strict=True):
-                square.mul_(ALPHA).addcmul_(gradient, gradient, value=1 - ALPHA)
-                value.sub_(gradient.div(square.sqrt().add_(EPS)).mul_(rate))
+            rate = buffers.learning_rates.index_select(0, at)
+            rmsprop_(buffers.rows, buffers.squares, gradients[0], rate, ALPHA, EPS)
+            _update_all(model.dense, model.dense_squares(), gradients[1:], rate[0])
             buffers.losses.index_copy_(0, at, loss.detach().reshape(1))
             at += 1
 
@@ -153,7 +149,6 @@ class CapturedVisits:
                 buffers.at.zero_()
         current.wait_stream(stream)
         captured = torch.cuda.CUDAGraph()
-        captured.register_generator_state(self._generator)
         with torch.cuda.graph(captured):
             self._step(buffers)
         with torch.no_grad():
@@ -185,8 +180,19 @@ class CapturedVisits:
 
         rows = torch.zeros(capacity.nodes, options.dim, device=device)
         draws = Draws(
-            whole(batch, 2), real(batch), whole(options.negatives), real(outside, options.dim), real(outside)
+            whole(batch, 2), real(batch), whole(options.negatives), real(outside, options.dim), real(outside), whole(1)
         )
         graph = PairGraph.empty(capacity, device)
         at = torch.zeros(1, dtype=torch.int64, device=device)
         return _Buffers(graph, rows, torch.zeros_like(rows), draws, real(), real(), at)
+
+
+def _update_all(values: list[Tensor], squares: list[Tensor], gradients: Sequence[Tensor], rate: Tensor) -> None:
+    """One step of RMSprop on all dense parameters, in as few launches as one takes."""
+    torch._foreach_mul_(squares, ALPHA)
+    torch._foreach_addcmul_(squares, gradients, gradients, value=1 - ALPHA)
+    roots = torch._foreach_sqrt(squares)
+    torch._foreach_add_(roots, EPS)
+    changes = torch._foreach_div(gradients, roots)
+    torch._foreach_mul_(changes, rate)
+    torch._foreach_sub_(values, changes)

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from largegnn.embedding.dual_amn import DualAMN
-from largegnn.embedding.fused_encoder import hidden_layers, neighbor_sums, outputs_of
+from largegnn.embedding.fused_encoder import hidden_layers, outputs_of
+from largegnn.embedding.fused_rows import hide
 from largegnn.embedding.losses import FixedShape, cross_negative_loss, fixed_alignment_loss
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.pair_graph import PairGraph
-from largegnn.embedding.sampling import dropout
 
 __all__ = ["Draws", "can_be_fixed", "fixed_loss"]
 
@@ -29,7 +29,8 @@ _LOSSES = {"alignment", "reconstruction", "cross_subgraph"}
 @dataclass(frozen=True, eq=False)
 class Draws:
     """What a step draws: `seeds` (b, 2) with their `shares` (b,), distinct `negatives` (m,), all local ids;
-    rows `outside` (c, d) of entities that are not in the subgraph, where `kept` (c,) is 1.
+    rows `outside` (c, d) of entities that are not in the subgraph, where `kept` (c,) is 1; `noise` (1,) int64, from which
+    follows what dropout hides.
     """
 
     seeds: Tensor
@@ -37,6 +38,7 @@ class Draws:
     negatives: Tensor
     outside: Tensor
     kept: Tensor
+    noise: Tensor
 
 
 def can_be_fixed(encoder: object, options: TrainOptions) -> bool:
@@ -46,29 +48,23 @@ def can_be_fixed(encoder: object, options: TrainOptions) -> bool:
 
 
 def fixed_loss(
-    encoder: DualAMN,
-    rows: Tensor,
-    relation_rows: Tensor,
-    graph: PairGraph,
-    draws: Draws,
-    options: TrainOptions,
-    generator: torch.Generator,
+    encoder: DualAMN, rows: Tensor, relation_rows: Tensor, graph: PairGraph, draws: Draws, options: TrainOptions
 ) -> Tensor:
     """The weighted sum of the losses of `rows` (n, d), of which the last may be padding."""
     weights = options.losses
     constants = {"scale": options.scale, "shift": options.shift, "chunk_bytes": options.loss_chunk_bytes}
-    sums = neighbor_sums(rows, graph)
-    layers = hidden_layers(encoder, rows, sums, relation_rows, graph)
+    layers, rebuilt = hidden_layers(
+        encoder, rows, relation_rows, graph, options.reconstruction_dropout, draws.noise
+    )
     ends = draws.seeds.t().flatten()
     outputs = outputs_of(encoder, layers, graph, torch.cat([ends, draws.negatives]))
-    outputs = dropout(outputs, options.dropout, generator)
+    outputs = hide(outputs, options.dropout, draws.noise)
     indices = _indices_among(draws.negatives, ends, len(rows)).view(2, -1)
     total = weights["alignment"] * fixed_alignment_loss(
         outputs, indices, FixedShape(draws.shares), gamma=options.gamma, **constants
     )
     if weights.get("reconstruction"):
-        rate = options.reconstruction_dropout
-        total = total + weights["reconstruction"] * _reconstruction(rows, sums, graph, rate, generator)
+        total = total + weights["reconstruction"] * rebuilt
     if weights.get("cross_subgraph"):
         seed_rows = rows.index_select(0, draws.seeds.flatten()).view(len(draws.seeds), 2, -1)
         fixed = FixedShape(draws.shares, draws.kept)
@@ -83,9 +79,3 @@ def _indices_among(negatives: Tensor, nodes: Tensor, num_nodes: int) -> Tensor:
     index_of[negatives] = torch.arange(len(negatives), device=nodes.device)
     return index_of.index_select(0, nodes)
 
-
-def _reconstruction(rows: Tensor, sums: Tensor, graph: PairGraph, rate: float, generator: torch.Generator) -> Tensor:
-    """`losses.reconstruction_loss` from the sums over neighbours."""
-    means = dropout(sums / graph.degrees.clamp_min(1.0).unsqueeze(1), rate, generator)
-    has_neighbors = graph.degrees.clamp_max(1.0).unsqueeze(1)
-    return ((dropout(rows, rate, generator) - means) * has_neighbors).square().sum() / graph.num_nodes[0]

@@ -21,10 +21,12 @@ from torch.autograd.function import once_differentiable
 
 from largegnn.embedding.pair_graph import PairGraph, entries_of
 
-__all__ = ["Places", "has_kernels", "reflected_sums", "sums_of_rows"]
+__all__ = ["Places", "Powers", "has_kernels", "powers_of", "reflected_sums", "sums_of_rows"]
 
 _LOWEST = -80.0  # of a logit below the highest: its power is still a number
-_TILE, _WARPS = 16, 2
+_TILE = 16
+# Entries a kernel holds at once, and its warps.
+SUM_ROWS, REFLECT, PULL_BACK, TO_SETS = (16, 1), (4, 1), (4, 1), (8, 1)
 
 
 @cache
@@ -49,6 +51,18 @@ def sums_of_rows(
 
 
 @dataclass(frozen=True)
+class Powers:
+    """Exponentials (l, S) of logits of relation sets, and their sums (l, n) over the pairs of each node."""
+
+    values: Tensor
+    totals: Tensor
+
+    def part(self, rows: slice) -> Powers:
+        """Those of some of the logits."""
+        return Powers(self.values[rows], self.totals[rows])
+
+
+@dataclass(frozen=True)
 class Places:
     """Where the results of some nodes go: `of_node` (n,) int32 is the index among `count` results, or -1."""
 
@@ -63,21 +77,43 @@ class Places:
         return cls(of_node, len(nodes))
 
 
+def powers_of(logits: Tensor, graph: PairGraph) -> Powers:
+    """The exponentials of `logits` (l, S), whose gradient `reflected_sums` gives, and their sums over nodes' pairs."""
+    with torch.no_grad():
+        powers = (logits - logits.amax()).clamp_min(_LOWEST).exp()
+        num_columns, num_sets = powers.shape
+        num_nodes, pieces = len(graph.degrees), graph.node_pieces
+        totals = powers.new_zeros(num_columns, num_nodes)
+        if has_kernels(powers.device):
+            from largegnn.embedding import kernels
+
+            count = pieces.shape[1]
+            how: dict[str, Any] = {"columns": num_columns, "tile": _TILE, "num_warps": 1}
+            kernels.sum_powers[(count,)](
+                totals, powers.contiguous(), graph.sets, pieces, count, num_nodes, num_sets, **how
+            )
+        else:
+            receivers, entries = entries_of(pieces)
+            totals.index_add_(1, receivers, powers[:, graph.sets[entries].long()])
+    return Powers(powers, totals)
+
+
 def reflected_sums(
-    hidden: Tensor, relations: Tensor, logits: Tensor, graph: PairGraph, places: Places | None = None
+    hidden: Tensor, relations: Tensor, logits: Tensor, powers: Powers, graph: PairGraph, places: Places | None = None
 ) -> Tensor:
     """`propagation.reflected_sum` of each of b blocks: rows (b, n, d), unit vectors (S, d), logits (b, S).
 
-    With `places` only nodes that have one are computed, (b, count, d); a place that no node has is zero.
+    `powers` are those of the logits. The number of blocks is a power of two. With `places` only nodes that have one are
+    computed, (b, count, d); a place that no node has is zero.
     """
-    powers = (logits - logits.detach().amax()).clamp_min(_LOWEST).exp()
     if not has_kernels(hidden.device):
-        return _plain_sums(hidden, relations, powers, graph, places)
-    result: Tensor = _ReflectedSums.apply(hidden, relations, logits, powers.detach(), graph, places)  # type: ignore[no-untyped-call]
+        return _plain_sums(hidden, relations, logits, graph, places)
+    result: Tensor = _ReflectedSums.apply(hidden, relations, logits, powers, graph, places)  # type: ignore[no-untyped-call]
     return result
 
 
-def _plain_sums(hidden: Tensor, relations: Tensor, powers: Tensor, graph: PairGraph, places: Places | None) -> Tensor:
+def _plain_sums(hidden: Tensor, relations: Tensor, logits: Tensor, graph: PairGraph, places: Places | None) -> Tensor:
+    powers = (logits - logits.detach().amax()).clamp_min(_LOWEST).exp()
     receivers, entries = entries_of(graph.node_pieces)
     sets = graph.sets[entries].long()
     near, units = hidden[:, graph.neighbors[entries].long()], relations[sets]
@@ -114,7 +150,7 @@ def _sum_rows(table: Tensor, columns: Tensor, pieces: Tensor, num_rows: int) -> 
     dim, count = table.shape[1], pieces.shape[1]
     out = table.new_zeros(num_rows, dim)
     kernels.sum_rows[(count,)](
-        out, table, columns, pieces, count, dim, width=_width(dim), tile=_TILE, num_warps=_WARPS
+        out, table, columns, pieces, count, dim, width=_width(dim), tile=SUM_ROWS[0], num_warps=SUM_ROWS[1]
     )
     return out
 
@@ -122,26 +158,21 @@ def _sum_rows(table: Tensor, columns: Tensor, pieces: Tensor, num_rows: int) -> 
 class _ReflectedSums(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, relations: Tensor, logits: Tensor, powers: Tensor, graph: PairGraph, places: Places | None
+        ctx: Any, hidden: Tensor, relations: Tensor, logits: Tensor, powers: Powers, graph: PairGraph, places: Places | None
     ) -> Tensor:
         from largegnn.embedding import kernels
 
         num_blocks, num_nodes, dim = hidden.shape
-        num_sets, count = len(relations), graph.node_pieces.shape[1]
-        totals = hidden.new_zeros(num_blocks, num_nodes)
-        grid = (count, num_blocks)
-        kernels.sum_powers[grid](
-            totals, powers, graph.sets, graph.node_pieces, count, num_nodes, num_sets, tile=32, num_warps=1
-        )
+        count = graph.node_pieces.shape[1]
         num_out = num_nodes if places is None else places.count
         out = hidden.new_zeros(num_blocks, num_out, dim)
-        kernels.reflect[grid](
-            out, hidden, relations, powers, totals, graph.neighbors, graph.sets, graph.node_pieces,
-            graph.sets if places is None else places.of_node, num_out, count, num_nodes, num_sets, dim,
-            width=_width(dim), tile=_TILE, some=places is not None, num_warps=_WARPS,
+        kernels.reflect[(count,)](
+            out, hidden, relations, powers.values, powers.totals, graph.neighbors, graph.sets, graph.node_pieces,
+            graph.sets if places is None else places.of_node, num_out, count, num_nodes, len(relations), dim,
+            blocks=num_blocks, **_how(dim, places, REFLECT),
         )  # fmt: skip
-        ctx.save_for_backward(hidden, relations, powers, totals, out)
-        ctx.graph, ctx.places = graph, places
+        ctx.save_for_backward(hidden, relations, out)
+        ctx.powers, ctx.graph, ctx.places = powers, graph, places
         return out
 
     @staticmethod
@@ -149,28 +180,36 @@ class _ReflectedSums(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         from largegnn.embedding import kernels
 
-        hidden, relations, powers, totals, out = ctx.saved_tensors
+        hidden, relations, out = ctx.saved_tensors
         graph: PairGraph = ctx.graph
+        powers: Powers = ctx.powers
         places: Places | None = ctx.places
         grad = grad.contiguous()
         num_blocks, num_nodes, dim = hidden.shape
-        num_sets, count = len(relations), graph.node_pieces.shape[1]
+        num_out, num_sets = grad.shape[1], len(relations)
         of_node = graph.sets if places is None else places.of_node
-        how: dict[str, Any] = {"width": _width(dim), "tile": _TILE, "some": places is not None, "num_warps": _WARPS}
+        count = graph.node_pieces.shape[1]
         grad_hidden = torch.zeros_like(hidden)
-        kernels.pull_back[(count, num_blocks)](
-            grad_hidden, grad, relations, powers, totals, graph.neighbors, graph.sets, graph.inverse_set,
-            graph.node_pieces, of_node, grad.shape[1], count, num_nodes, num_sets, dim, **how,
+        kernels.pull_back[(count,)](
+            grad_hidden, grad, relations, powers.values, powers.totals, graph.neighbors, graph.sets, graph.inverse_set,
+            graph.node_pieces, of_node, num_out, count, num_nodes, num_sets, dim,
+            blocks=num_blocks, **_how(dim, places, PULL_BACK),
         )  # fmt: skip
         # What the mean over a node's pairs gains, which the softmax takes off again.
         centers = (grad * out).sum(dim=2)
-        grad_relations, grad_logits = torch.zeros_like(relations), torch.zeros_like(powers)
+        grad_relations, grad_logits = torch.zeros_like(relations), torch.zeros_like(powers.values)
         count = graph.set_pieces.shape[1]
         kernels.to_sets[(count, num_blocks)](
-            grad_relations, grad_logits, hidden, grad, relations, powers, totals, centers, graph.set_receivers,
-            graph.set_neighbors, graph.set_pieces, of_node, grad.shape[1], count, num_nodes, num_sets, dim, **how,
+            grad_relations, grad_logits, hidden, grad, relations, powers.values, powers.totals, centers,
+            graph.set_receivers, graph.set_neighbors, graph.set_pieces, of_node, num_out, count, num_nodes, num_sets, dim,
+            **_how(dim, places, TO_SETS),
         )  # fmt: skip
         return grad_hidden, grad_relations, grad_logits, None, None, None
+
+
+def _how(dim: int, places: Places | None, shape: tuple[int, int]) -> dict[str, Any]:
+    """How a kernel is compiled: entries it holds at once, and warps, as was fastest on an H200."""
+    return {"width": _width(dim), "some": places is not None, "tile": shape[0], "num_warps": shape[1]}
 
 
 def _width(dim: int) -> int:

@@ -70,6 +70,11 @@ class TrainOptions:
             )
 
     @property
+    def memory_bytes(self) -> int:
+        """Bytes that chunks and caches may take."""
+        return int(self.max_memory_gb * (1 << 30))
+
+    @property
     def loss_chunk_bytes(self) -> int:
         """Bytes of (batch x nodes) values alive at once in a loss: a small share of the memory allowed."""
         return max(1 << 22, min(1 << 30, int(self.max_memory_gb * (1 << 30) / 64)))

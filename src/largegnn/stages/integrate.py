@@ -48,9 +48,9 @@ def integrate(
     import torch
 
     from largegnn.embedding.feeding import SubgraphFeed
-    from largegnn.embedding.integrate import average_subgraphs, encode_full
+    from largegnn.embedding.integrate import average_subgraphs
     from largegnn.embedding.model import load_weights
-    from largegnn.embedding.structure import build_structure
+    from largegnn.embedding.whole_graph import encode_graph
 
     encoder = ENCODERS[model.encoder](model.entity_rows.shape[1])
     load_weights(encoder, model.encoder_weights)
@@ -62,9 +62,9 @@ def integrate(
     memory_bytes = int(train.max_memory_gb * 2**30)
     outputs = _outputs(task.num_entities, encoder.output_dim, memory_bytes, work)
     if integrate.method == "full":
-        structure = build_structure(task.num_entities, task.triples, task.num_relations)
-        chunk_bytes = memory_bytes // 16
-        found = encode_full(encoder, entity_rows, relation_rows, structure, outputs=outputs, chunk_bytes=chunk_bytes)
+        found = encode_graph(
+            encoder, entity_rows, relation_rows, task.triples, memory_bytes=memory_bytes, outputs=outputs
+        )
     else:
         feed = SubgraphFeed(subgraphs, task.num_relations, chosen, cache_bytes=0)
         found = average_subgraphs(encoder, entity_rows, relation_rows, feed, outputs=outputs)
