@@ -16,6 +16,7 @@ import argparse
 import json
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,12 @@ def drawn_subgraphs(parts: int, entities: int, nodes: int, triples: int, seeds: 
         pairs.append(rng.permutation(nodes)[: 2 * seeds].reshape(-1, 2))
     counts = np.arange(parts + 1)
     return SubgraphSet(
-        np.concatenate(members), counts * nodes, np.concatenate(edges), counts * triples, np.concatenate(pairs), counts * seeds
+        np.concatenate(members),
+        counts * nodes,
+        np.concatenate(edges),
+        counts * triples,
+        np.concatenate(pairs),
+        counts * seeds,
     )
 
 
@@ -153,7 +159,9 @@ def profile_step(arguments: argparse.Namespace) -> list[Figures]:
     steps = 2 * -(-arguments.seeds // options.batch_size)
     print(f"{1000 * (time.perf_counter() - started) / steps:.2f} ms a step under the profiler")
     measured = "self_device_time_total" if device.type == "cuda" else "self_cpu_time_total"
-    events = [(event.key, getattr(event, measured) / 1000 / steps, event.count / steps) for event in profiler.key_averages()]
+    events = [
+        (event.key, getattr(event, measured) / 1000 / steps, event.count / steps) for event in profiler.key_averages()
+    ]
     events.sort(key=lambda event: -event[1])
     print(f"{sum(event[1] for event in events):.2f} ms of kernels a step")
     for key, milliseconds, calls in events[:45]:
@@ -170,7 +178,9 @@ def drawn_task(entities: int, triples: int) -> AlignmentTask:
     far = (side * rng.random(triples) ** 4).astype(np.int64)
     tails = np.where(rng.random(triples) < 0.5, heads + rng.integers(-50, 51, triples), far) % side
     relations = (half * rng.random(triples) ** 3).astype(np.int64)
-    keys = np.unique((((heads + side * is_target) << 8 | (relations + half * is_target)) << 32) | (tails + side * is_target))
+    keys = np.unique(
+        (((heads + side * is_target) << 8 | (relations + half * is_target)) << 32) | (tails + side * is_target)
+    )
     columns = np.stack([keys >> 40, (keys >> 32) & 255, keys & (2**32 - 1)], axis=1)
     count = min(20_000, side)
     links = np.stack([np.sort(rng.permutation(side)[:count]), side + rng.permutation(side)[:count]], axis=1)
@@ -194,7 +204,7 @@ def encode_whole(arguments: argparse.Namespace) -> list[Figures]:
     def at_once() -> FloatArray:
         return encode_graph(model.encoder, table, relations, triples, memory_bytes=memory).vectors
 
-    cases = {
+    cases: dict[str, Callable[[], FloatArray]] = {
         "all vectors": at_once,
         "all vectors, in chunks": in_chunks,
         "valid links, first time": lambda: by_kernels(model)[0],
@@ -238,7 +248,9 @@ def compare_accuracy(arguments: argparse.Namespace) -> list[Figures]:
             vectors = encode_full(model.encoder, model.entities.values, model.relations.detach(), structure).vectors
             hits.append(rank_links(vectors[links[:, 0]], vectors[links[:, 1]], "cosine").both_ways_hits())
         rows.append({**changes, "hits": hits, "seconds": seconds})
-        print(f"{changes}: H@1 {[round(hit, 4) for hit in hits]}, {[round(value, 1) for value in seconds]} s", flush=True)
+        print(
+            f"{changes}: H@1 {[round(hit, 4) for hit in hits]}, {[round(value, 1) for value in seconds]} s", flush=True
+        )
     return rows
 
 

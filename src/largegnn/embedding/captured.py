@@ -4,8 +4,8 @@ In: a subgraph, the batches of its seeds, the learning rate of each step. Out: t
 The idea. An epoch passes the subgraphs one by one, so the rows of one and the optimiser's state of these travel to the
 device once per visit and back, wherever the tables are: the device never holds more than a subgraph. A step is some two
 hundred kernels and takes longer to launch than to compute; captured once over arrays of a fixed size, it is launched as
-one. What is drawn at random is drawn for all steps of a visit before it, from the visit's own generator; a counter on the
-device tells the steps apart. Arrays grow, and the step is captured again, when a subgraph does not fit.
+one. What is drawn at random is drawn for all steps of a visit before it, from the visit's own generator; a counter on
+the device tells the steps apart. Arrays grow, and the step is captured again, when a subgraph does not fit.
 Where there is no GPU the same step runs without being captured, which the tests use.
 Cost: a few milliseconds for a visit, besides its steps. Memory: the arrays of a subgraph and what a step makes of them.
 """
@@ -132,7 +132,7 @@ class CapturedVisits:
         with torch.no_grad():
             rate = buffers.learning_rates.index_select(0, at)
             rmsprop_(buffers.rows, buffers.squares, gradients[0], rate, ALPHA, EPS)
-            _update_all(model.dense, model.dense_squares(), gradients[1:], rate[0])
+            _update_all(list(model.dense), model.dense_squares(), list(gradients[1:]), rate[0])
             buffers.losses.index_copy_(0, at, loss.detach().reshape(1))
             at += 1
 
@@ -140,7 +140,7 @@ class CapturedVisits:
         """Record a step; what the recording and the steps before it change is put back."""
         changing = [buffers.rows, buffers.squares, *self._model.dense, *self._model.dense_squares(), buffers.at]
         before = [tensor.detach().clone() for tensor in changing]
-        stream, current = torch.cuda.Stream(), torch.cuda.current_stream()
+        stream, current = torch.cuda.Stream(), torch.cuda.current_stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(current)
         # Kernels are compiled and libraries make their handles in the first steps, which must not be recorded.
         with torch.cuda.stream(stream):
@@ -187,7 +187,7 @@ class CapturedVisits:
         return _Buffers(graph, rows, torch.zeros_like(rows), draws, real(), real(), at)
 
 
-def _update_all(values: list[Tensor], squares: list[Tensor], gradients: Sequence[Tensor], rate: Tensor) -> None:
+def _update_all(values: list[Tensor], squares: list[Tensor], gradients: list[Tensor], rate: Tensor) -> None:
     """One step of RMSprop on all dense parameters, in as few launches as one takes."""
     torch._foreach_mul_(squares, ALPHA)
     torch._foreach_addcmul_(squares, gradients, gradients, value=1 - ALPHA)

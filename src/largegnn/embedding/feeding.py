@@ -83,7 +83,7 @@ class SubgraphFeed:
 
 @dataclass(frozen=True)
 class ReadyPairs:
-    """A subgraph as the fused kernels read it: its graph, global ids (k,) of its entities, seeds (s, 2) in local ids."""
+    """A subgraph for the fused kernels: its graph, global ids (k,) of its entities, seeds (s, 2) in local ids."""
 
     graph: PairGraph
     entities: Tensor

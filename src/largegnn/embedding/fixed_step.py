@@ -10,6 +10,7 @@ Only Dual-AMN and the paper's three losses are written this way: anything else t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,9 +29,11 @@ _LOSSES = {"alignment", "reconstruction", "cross_subgraph"}
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """What a step draws: `seeds` (b, 2) with their `shares` (b,), distinct `negatives` (m,), all local ids;
-    rows `outside` (c, d) of entities that are not in the subgraph, where `kept` (c,) is 1; `noise` (1,) int64, from which
-    follows what dropout hides.
+    """What a step draws at random.
+
+    - `seeds` (b, 2) with their `shares` (b,), distinct `negatives` (m,): local ids
+    - `outside` (c, d): input rows of entities, which are not in the subgraph where `kept` (c,) is 1
+    - `noise` (1,) int64: from it follows what dropout hides
     """
 
     seeds: Tensor
@@ -52,10 +55,12 @@ def fixed_loss(
 ) -> Tensor:
     """The weighted sum of the losses of `rows` (n, d), of which the last may be padding."""
     weights = options.losses
-    constants = {"scale": options.scale, "shift": options.shift, "chunk_bytes": options.loss_chunk_bytes}
-    layers, rebuilt = hidden_layers(
-        encoder, rows, relation_rows, graph, options.reconstruction_dropout, draws.noise
-    )
+    constants: dict[str, Any] = {
+        "scale": options.scale,
+        "shift": options.shift,
+        "chunk_bytes": options.loss_chunk_bytes,
+    }
+    layers, rebuilt = hidden_layers(encoder, rows, relation_rows, graph, options.reconstruction_dropout, draws.noise)
     ends = draws.seeds.t().flatten()
     outputs = outputs_of(encoder, layers, graph, torch.cat([ends, draws.negatives]))
     outputs = hide(outputs, options.dropout, draws.noise)
@@ -78,4 +83,3 @@ def _indices_among(negatives: Tensor, nodes: Tensor, num_nodes: int) -> Tensor:
     index_of = torch.full((num_nodes,), -1, dtype=torch.int64, device=nodes.device)
     index_of[negatives] = torch.arange(len(negatives), device=nodes.device)
     return index_of.index_select(0, nodes)
-

@@ -132,7 +132,13 @@ def _plain_sums(hidden: Tensor, relations: Tensor, logits: Tensor, graph: PairGr
 class _SumsOfRows(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, table: Tensor, columns: Tensor, pieces: Tensor, back_columns: Tensor, back_pieces: Tensor, num_rows: int
+        ctx: Any,
+        table: Tensor,
+        columns: Tensor,
+        pieces: Tensor,
+        back_columns: Tensor,
+        back_pieces: Tensor,
+        num_rows: int,
     ) -> Tensor:
         ctx.save_for_backward(back_columns, back_pieces)
         ctx.num_columns = len(table)
@@ -141,7 +147,8 @@ class _SumsOfRows(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return _sum_rows(grad.contiguous(), *ctx.saved_tensors, ctx.num_columns), None, None, None, None, None
+        columns, pieces = ctx.saved_tensors
+        return _sum_rows(grad.contiguous(), columns, pieces, ctx.num_columns), None, None, None, None, None
 
 
 def _sum_rows(table: Tensor, columns: Tensor, pieces: Tensor, num_rows: int) -> Tensor:
@@ -158,7 +165,13 @@ def _sum_rows(table: Tensor, columns: Tensor, pieces: Tensor, num_rows: int) -> 
 class _ReflectedSums(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, relations: Tensor, logits: Tensor, powers: Powers, graph: PairGraph, places: Places | None
+        ctx: Any,
+        hidden: Tensor,
+        relations: Tensor,
+        logits: Tensor,
+        powers: Powers,
+        graph: PairGraph,
+        places: Places | None,
     ) -> Tensor:
         from largegnn.embedding import kernels
 
@@ -201,8 +214,8 @@ class _ReflectedSums(torch.autograd.Function):
         count = graph.set_pieces.shape[1]
         kernels.to_sets[(count, num_blocks)](
             grad_relations, grad_logits, hidden, grad, relations, powers.values, powers.totals, centers,
-            graph.set_receivers, graph.set_neighbors, graph.set_pieces, of_node, num_out, count, num_nodes, num_sets, dim,
-            **_how(dim, places, TO_SETS),
+            graph.set_receivers, graph.set_neighbors, graph.set_pieces, of_node, num_out, count, num_nodes, num_sets,
+            dim, **_how(dim, places, TO_SETS),
         )  # fmt: skip
         return grad_hidden, grad_relations, grad_logits, None, None, None
 

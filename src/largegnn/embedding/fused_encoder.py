@@ -46,6 +46,7 @@ def hidden_layers(
     at_node = (graph.incidences, graph.incidence_pieces, graph.touched, graph.row_pieces)
     relation_sums = sums_of_rows(relation_rows, *at_node, len(rows))
     first, loss = first_layers(rows, sums, relation_sums, graph, rate, noise)
+    del sums, relation_sums  # of a whole graph they are large, and only gradients need them again
     attention = torch.stack([encoder.entity_block.attention, encoder.relation_block.attention], dim=1)
     logits = attention.flatten(0, 1) @ relations.t()
     powers = powers_of(logits, graph)

@@ -36,9 +36,10 @@ def first_layers(
     degrees = graph.degrees.unsqueeze(1)
     by_entity = (sums + rows) / (degrees + 1.0)
     by_relation = relation_sums / graph.num_incident.clamp_min(1.0).unsqueeze(1)
-    generator = torch.Generator(rows.device).manual_seed(int(noise))
-    means = dropout(sums / degrees.clamp_min(1.0), rate, generator)
-    apart = (dropout(rows, rate, generator) - means) * degrees.clamp_max(1.0)
+    # A generator for each: what is hidden of a row must not depend on how many rows of padding follow.
+    own, near = (torch.Generator(rows.device).manual_seed(int(noise) + more) for more in (0, 2))
+    means = dropout(sums / degrees.clamp_min(1.0), rate, near)
+    apart = (dropout(rows, rate, own) - means) * degrees.clamp_max(1.0)
     return torch.tanh(torch.stack([by_entity, by_relation])), apart.square().sum() / graph.num_nodes[0]
 
 
@@ -108,8 +109,8 @@ class _FirstLayers(torch.autograd.Function):
         out = [torch.empty_like(rows) for _ in range(3)]
         count = rows.numel()
         row_kernels.first_layers_back[_grid(count)](
-            *out, grad.contiguous(), loss_grad.contiguous(), first, rows, sums, graph.degrees, graph.num_incident, noise,
-            count, rows.shape[1], *_hidden(ctx.rate), size=_SIZE,
+            *out, grad.contiguous(), loss_grad.contiguous(), first, rows, sums, graph.degrees, graph.num_incident,
+            noise, count, rows.shape[1], *_hidden(ctx.rate), size=_SIZE,
         )  # fmt: skip
         return *out, None, None, None
 

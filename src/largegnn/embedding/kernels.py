@@ -1,11 +1,11 @@
 """Triton kernels for sums over neighbours; imported on a machine that has Triton, by `fused` alone.
 
 In and out are pointers to arrays as `pair_graph` lays them out; rows have `dim` numbers, of which a kernel holds
-`width`, the next power of two. Every kernel runs once for each piece of a pattern: at most 128 entries of one row. A row
-in one piece is stored, a row in several is added up, so the output must be zero before. Hidden rows are those of
-`blocks` blocks of an encoder, one array after another; a kernel works on all of them, since pairs and sets are the same.
-The idea. Neighbours' rows and relation vectors are small and lie in the cache of a GPU: to read both for each pair costs
-less than to make and keep what the plain path makes for each pair or slot.
+`width`, the next power of two. Every kernel runs once for each piece of a pattern: at most 128 entries of one row. A
+row in one piece is stored, a row in several is added up, so the output must be zero before. Hidden rows are those of
+`blocks` blocks of an encoder, one array after another; a kernel works on all, since pairs and sets are the same.
+The idea. Neighbours' rows and relation vectors are small and lie in the cache of a GPU: to read both for each pair
+costs less than to make and keep what the plain path makes for each pair or slot.
 """
 
 from __future__ import annotations
@@ -61,14 +61,16 @@ def sum_powers(out, powers, sets, pieces, num_pieces, num_nodes, num_sets, colum
             entries = at + tl.arange(0, tile)
             there = entries < stop
             chosen = tl.load(sets + entries, mask=there, other=0)
-            total += tl.sum(tl.load(powers + chosen[:, None] + column[None, :] * num_sets, mask=there[:, None], other=0.0), axis=0)
+            total += tl.sum(
+                tl.load(powers + chosen[:, None] + column[None, :] * num_sets, mask=there[:, None], other=0.0), axis=0
+            )
         _put(out, total, column.to(tl.int64) * num_nodes + node, column < columns, alone)
 
 
 @triton.jit
 def reflect(
-    out, rows, relations, powers, totals, neighbors, sets, pieces, places, num_out, num_pieces, num_nodes, num_sets, dim,
-    blocks: tl.constexpr, width: tl.constexpr, tile: tl.constexpr, some: tl.constexpr,
+    out, rows, relations, powers, totals, neighbors, sets, pieces, places, num_out, num_pieces, num_nodes, num_sets,
+    dim, blocks: tl.constexpr, width: tl.constexpr, tile: tl.constexpr, some: tl.constexpr,
 ):  # fmt: skip
     """out[block, i] = sum over i's pairs of a (h - 2 (h . R) R); with `some` only of nodes that have a place, there."""
     piece = tl.program_id(0)

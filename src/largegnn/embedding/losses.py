@@ -160,9 +160,7 @@ class _AlignmentLoss(torch.autograd.Function):
 
 class _CrossNegativeLoss(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, seed_rows: Tensor, outside_rows: Tensor, shape: _Shape, fixed: FixedShape | None
-    ) -> Tensor:
+    def forward(ctx: Any, seed_rows: Tensor, outside_rows: Tensor, shape: _Shape, fixed: FixedShape | None) -> Tensor:
         rows = seed_rows.transpose(0, 1).contiguous()
         indices = torch.full(rows.shape[:2], -1, dtype=torch.int64, device=rows.device)
         loss, grad, _ = _hard_negatives(rows, outside_rows, indices, shape, ctx.needs_input_grad[0], False, fixed)

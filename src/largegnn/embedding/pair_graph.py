@@ -48,7 +48,9 @@ class Capacity:
 
     def union(self, other: Capacity) -> Capacity:
         """What holds both."""
-        return Capacity(**{field.name: max(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)})
+        return Capacity(
+            **{field.name: max(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)}
+        )
 
 
 def _round_up(size: int) -> int:
@@ -144,7 +146,9 @@ def build_pair_graph(num_nodes: int, triples: Tensor, num_relations: int) -> Pai
     receivers, neighbors = keys >> shift, keys & ((1 << shift) - 1)
     hashes = _row_hashes(num_rows).to(device)
     pair_hash = torch.zeros_like(keys).index_add_(0, pair_of_entry, hashes[rows])
-    reverse_hash = torch.zeros_like(keys).index_add_(0, pair_of_entry, hashes[(rows + num_relations) % max(num_rows, 1)])
+    reverse_hash = torch.zeros_like(keys).index_add_(
+        0, pair_of_entry, hashes[(rows + num_relations) % max(num_rows, 1)]
+    )
     set_hash, sets = torch.unique(pair_hash, return_inverse=True)
     num_sets = len(set_hash)
     inverse_set = torch.zeros_like(set_hash)
@@ -157,7 +161,7 @@ def build_pair_graph(num_nodes: int, triples: Tensor, num_relations: int) -> Pai
     number = torch.arange(len(set_of_member), device=device) - _starts(set_sizes)[set_of_member]
     members = rows[_starts(counts)[example][set_of_member] + number]
     by_set = sets.sort(stable=True).indices
-    touching = torch.cat([(heads << shift) | relations, (tails << shift) | inverse_rows]).unique()
+    touching = torch.unique(torch.cat([(heads << shift) | relations, (tails << shift) | inverse_rows]))
     nodes_there, rows_there = touching >> shift, touching & ((1 << shift) - 1)
     by_row = rows_there.sort(stable=True).indices
     degrees = torch.bincount(receivers, minlength=num_nodes)

@@ -95,7 +95,9 @@ def rmsprop(rows, squares, grads, rate, count, alpha, eps, size: tl.constexpr):
 
 
 @triton.jit
-def weigh(z, losses, slopes, means, missing, counts, left, right, stride, num_columns, sharp, shift, width: tl.constexpr):
+def weigh(
+    z, losses, slopes, means, missing, counts, left, right, stride, num_columns, sharp, shift, width: tl.constexpr
+):
     """`losses._weigh` of one row: centred z become weights, in place; its loss and slope."""
     row = tl.program_id(0)
     columns = tl.arange(0, width)

@@ -134,9 +134,7 @@ class Trainer:
         loss_sum = float(torch.stack(losses).double().sum()) if losses else 0.0
         return self._exchange.mean(loss_sum, len(losses), self.model.device)
 
-    def _visit_all(
-        self, visits: CapturedVisits, pairs: PairFeed, order: list[int], epoch: int, work: Work
-    ) -> float:
+    def _visit_all(self, visits: CapturedVisits, pairs: PairFeed, order: list[int], epoch: int, work: Work) -> float:
         """Pass all subgraphs once, all steps of one in one go; the mean loss of the steps."""
         sizes = np.diff(pairs.subgraphs.seed_ptr)
         total = sum(-(-int(sizes[index]) // self.options.batch_size) for index in order)
@@ -176,11 +174,12 @@ class Trainer:
                     expected="seeds, and a division that keeps some of them together",
                     fix="give more seeds or make fewer parts",
                 )
-            how = (subgraphs, self._num_relations, self.model.device, self.options.cache_bytes)
-            self._feed = SubgraphFeed(*how)
-            # A captured step draws as many negatives as it is told to.
+            how = (subgraphs, self._num_relations, self.model.device)
+            self._feed = SubgraphFeed(*how, self.options.cache_bytes)
+            # A captured step draws as many negatives as it is told to. Nothing else then keeps subgraphs.
             has_enough = int(np.diff(subgraphs.entity_ptr).min()) > self.options.negatives
-            self._pairs = PairFeed(*how) if self._visits is not None and has_enough else None
+            if self._visits is not None and has_enough:
+                self._pairs = PairFeed(*how, 2 * self.options.cache_bytes)
             self._division_number = number
         return self._feed
 

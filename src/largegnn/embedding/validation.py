@@ -2,8 +2,8 @@
 
 In: a model between two epochs. Out: the vectors of both ends of each valid link, zeros for an entity without one.
 The idea: an epoch is chosen by the vectors that it would give, so a run that takes the mean over subgraphs is validated
-by that mean. What does not change between epochs, the structure of the graph or of its subgraphs, is made once. Of a large
-graph only what the valid links need is encoded: the last layer, proxies and gate of them alone.
+by that mean. What does not change between epochs, the structure of the graph or of its subgraphs, is made once. Of a
+large graph only what the valid links need is encoded: the last layer, proxies and gate of them alone.
 Cost: at most one forward pass over the graph, or over the subgraphs that hold a valid entity.
 """
 

@@ -1,10 +1,10 @@
 """The whole graph encoded where there is room for it: on a GPU in a few launches, otherwise layer by layer in chunks.
 
 In: a trained encoder, rows of entities and relations, the triples. Out: unit vectors of all entities, or of some.
-The idea. All rows of the first two layers fit onto a GPU for some million entities; the last layer, proxies and gate are
-then made for a chunk of nodes at a time, and each vector goes to the host once. Who asks for few vectors pays for no
-others beyond the first two layers. What does not fit takes the path of `layerwise`. Without a GPU, the vectors of a few
-entities of a large graph are made from what lies within their reach alone.
+The idea. All rows of the first two layers fit onto a GPU for some million entities; the last layer, proxies and gate
+are then made for a chunk of nodes at a time, and each vector goes to the host once. Who asks for few vectors pays for
+no others beyond the first two layers. What does not fit takes the path of `layerwise`. Without a GPU, the vectors of a
+few entities of a large graph are made from what lies within their reach alone.
 Cost: about a second for each million entities on a GPU, most of it for writing the vectors down.
 """
 
@@ -30,8 +30,8 @@ from largegnn.machine.progress import progress
 __all__ = ["encode_graph", "encode_nodes", "fits_fused", "within_reach"]
 
 _NODES_AT_ONCE = 1 << 16
-_ROWS_ALIVE = 6  # of each entity while the first two layers are made: input, and two layers of two blocks
-_PAIR_BYTES, _BUILD_BYTES = 40, 200  # for each triple: what a graph keeps, and what it takes to build it
+_ROWS_ALIVE = 6  # of each entity while the first two layers are made: input, two layers of two blocks, and some more
+_PAIR_BYTES, _BUILD_BYTES = 60, 200  # for each triple: what a graph keeps, and what it takes to build it
 _SHARE_OF_GPU = 0.5
 
 
@@ -41,9 +41,7 @@ def fits_fused(
     """Whether the first two layers of a graph have room on a GPU: one and a half times the memory allowed."""
     if type(encoder) is not DualAMN or device.type != "cuda" or not has_kernels(device):
         return False
-    needed = max(
-        _PAIR_BYTES * num_triples + 4 * _ROWS_ALIVE * dim * num_entities, _BUILD_BYTES * num_triples
-    )
+    needed = max(_PAIR_BYTES * num_triples + 4 * _ROWS_ALIVE * dim * num_entities, _BUILD_BYTES * num_triples)
     room = min(1.5 * memory_bytes, _SHARE_OF_GPU * torch.cuda.get_device_properties(device).total_memory)
     return needed <= room
 
@@ -58,7 +56,7 @@ def encode_graph(
     memory_bytes: int,
     outputs: FloatArray | None = None,
 ) -> EntityEmbeddings:
-    """Unit vectors (n, D) of all entities, encoded where `relation_rows` (2R, d) are; written into `outputs` if given."""
+    """Unit vectors (n, D) of all entities, encoded where `relation_rows` (2R, d) are; into `outputs` if given."""
     device, num_relations = relation_rows.device, len(relation_rows) // 2
     num_entities, dim = entity_rows.shape
     if not fits_fused(encoder, num_entities, len(triples), dim, device, memory_bytes):
@@ -84,7 +82,10 @@ def encode_nodes(
 ) -> FloatArray:
     """Unit vectors (k, D) of some `nodes` (k,) of a whole graph on the device."""
     layers = _layers(encoder, entity_rows, relation_rows, graph)
-    parts = [functional.normalize(outputs_of(encoder, layers, graph, part), dim=1) for part in nodes.split(_NODES_AT_ONCE)]
+    parts = [
+        functional.normalize(outputs_of(encoder, layers, graph, part), dim=1)
+        for part in torch.split(nodes, _NODES_AT_ONCE)
+    ]
     return torch.cat(parts).cpu().numpy()
 
 
@@ -132,7 +133,7 @@ def _on_host(chunks: Iterator[tuple[slice, Tensor]]) -> Iterator[tuple[slice, Te
             staged.append(torch.empty(rows.shape, pin_memory=True))
         target = staged[number % 2][: len(rows)]
         target.copy_(rows, non_blocking=True)
-        event = torch.cuda.Event()
+        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
         event.record()
         if before is not None:
             before[2].synchronize()

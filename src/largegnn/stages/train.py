@@ -15,6 +15,7 @@ import numpy as np
 
 from largegnn.artifacts import AlignmentTask, EpochRecord, SubgraphSet, TrainedModel
 from largegnn.machine.devices import choose_device
+from largegnn.planning.repartitioning import epochs_between_divisions
 from largegnn.settings import IntegrateSettings, ProtocolSettings, TrainSettings
 
 if TYPE_CHECKING:
@@ -64,9 +65,12 @@ def train(
     from largegnn.embedding.options import TrainOptions
     from largegnn.embedding.trainer import Trainer
 
-    options = TrainOptions(**train.model_dump())
+    chosen = choose_device(device)
+    num_seeds = len(task.seeds(protocol.seeds_from))
+    every = epochs_between_divisions(train, len(task.triples), num_seeds, chosen.type != "cpu")
+    options = TrainOptions(**train.model_dump() | {"repartition_every": every})
     tables = None if work is None else work / "tables"
-    model = EmbeddingModel(task.num_entities, task.num_relations, options, choose_device(device), seed, tables)
+    model = EmbeddingModel(task.num_entities, task.num_relations, options, chosen, seed, tables)
     if start is not None:
         _begin_with(model, start)
     valid_links = task.held_out(protocol.seeds_from)
@@ -93,8 +97,8 @@ def _validator(
     from largegnn.evaluation.metrics import rank_links
 
     step = -(-len(task.valid_links) // _MOST_VALIDATED)
-    memory = {"cache_bytes": options.cache_bytes, "memory_bytes": options.memory_bytes}
-    vectors = valid_vectors(task, task.valid_links[::step], subgraphs, **memory)
+    room, memory = options.cache_bytes, options.memory_bytes
+    vectors = valid_vectors(task, task.valid_links[::step], subgraphs, cache_bytes=room, memory_bytes=memory)
 
     def validate(model: EmbeddingModel) -> float:
         return rank_links(*vectors(model), "cosine", device=str(model.device)).both_ways_hits()
