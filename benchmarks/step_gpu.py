@@ -1,13 +1,14 @@
 """How long a training step takes on a GPU at a million entities, plain and captured: `python benchmarks/step_gpu.py`.
 
-    step_gpu.py steps [--parts 40 ...]       ms a step and GPU memory: plain, captured, captured with tables on the host
+    step_gpu.py steps [FILE.npz]             ms a step and GPU memory: plain, captured, captured with tables on the host
     step_gpu.py profile                      kernels with the most time in a captured step
     step_gpu.py whole                        seconds and GPU memory to encode the whole graph, and valid links only
     step_gpu.py accuracy FILE.npz            H@1 of the test links after training, plain and captured, several seeds
 
 The graph is drawn at random, in the size of a subgraph of DEBIAN_FILES_1M: 100,000 entities, 391,513 triples with hubs,
 11,700 seeds in each of 40 overlapping subgraphs. Needs numpy, scipy and torch alone. `--json FILE` keeps the figures.
-FILE.npz holds the arrays of a `SubgraphSet`, `all_triples`, `test_links`, `num_entities` and `num_relations`.
+FILE.npz holds the arrays of a `SubgraphSet`, `num_entities` and `num_relations`; for the accuracy also `all_triples`
+and `test_links`.
 """
 
 from __future__ import annotations
@@ -95,14 +96,20 @@ def device_of() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def measure(subgraphs: SubgraphSet, entities: int, options: TrainOptions) -> Figures:
+def read_subgraphs(file: str) -> tuple[SubgraphSet, dict[str, Any]]:
+    """Subgraphs from a file, and the other arrays in it."""
+    arrays = dict(np.load(file))
+    return SubgraphSet(**{field.name: arrays.pop(field.name) for field in fields(SubgraphSet)}), arrays
+
+
+def measure(subgraphs: SubgraphSet, entities: int, relations: int, options: TrainOptions) -> Figures:
     """Train a few epochs: milliseconds a step in the first and in the later ones, and the peak of GPU memory."""
     device = device_of()
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-    model = EmbeddingModel(entities, NUM_RELATIONS, options, device, seed=0)
-    history = Trainer(model, lambda _: subgraphs, NUM_RELATIONS, options, seed=0).run()
+    model = EmbeddingModel(entities, relations, options, device, seed=0)
+    history = Trainer(model, lambda _: subgraphs, relations, options, seed=0).run()
     steps = sum(-(-int(size) // options.batch_size) for size in np.diff(subgraphs.seed_ptr))
     later = [record.seconds for record in history[1:]] or [history[0].seconds]
     return {
@@ -119,7 +126,12 @@ def measure(subgraphs: SubgraphSet, entities: int, options: TrainOptions) -> Fig
 
 def compare_steps(arguments: argparse.Namespace) -> list[Figures]:
     """Plain, captured, tables on the host, shortened products."""
-    subgraphs = drawn_subgraphs(*sizes_of(arguments))
+    entities, relations = arguments.entities, NUM_RELATIONS
+    if arguments.file:
+        subgraphs, others = read_subgraphs(arguments.file)
+        entities, relations = int(others["num_entities"]), int(others["num_relations"])
+    else:
+        subgraphs = drawn_subgraphs(*sizes_of(arguments))
     rows = []
     cases: list[Figures] = [
         {"step": "plain", "epochs": 2},
@@ -128,7 +140,7 @@ def compare_steps(arguments: argparse.Namespace) -> list[Figures]:
         {"precision": "tf32"},
     ]
     for changes in cases:
-        row = measure(subgraphs, arguments.entities, shrunk(options_of(**changes), arguments))
+        row = measure(subgraphs, entities, relations, shrunk(options_of(**changes), arguments))
         rows.append(row)
         print(
             f"{row['step']:<6} tables {row['tables']:<7} {row['precision']}: {row['ms']:8.2f} ms a step "
@@ -231,8 +243,7 @@ def compare_accuracy(arguments: argparse.Namespace) -> list[Figures]:
     """H@1 of the test links by cosine, for several seeds."""
     from largegnn.evaluation.metrics import rank_links
 
-    arrays = dict(np.load(arguments.file))
-    subgraphs = SubgraphSet(**{field.name: arrays[field.name] for field in fields(SubgraphSet)})
+    subgraphs, arrays = read_subgraphs(arguments.file)
     entities, relations = int(arrays["num_entities"]), int(arrays["num_relations"])
     structure = build_structure(entities, arrays["all_triples"], relations)
     links = arrays["test_links"]

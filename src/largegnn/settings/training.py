@@ -62,8 +62,7 @@ class TrainSettings(Section):
     )
     tables: Literal["auto", "device", "host", "file"] = Field(
         "auto",
-        description="Where entity vectors and their optimiser state lie. device: where training computes. "
-        "host: main memory. file: a file of the run folder. auto: the first of these with room.",
+        description="Where entity vectors and optimiser state lie. file: in the run folder. auto: where there is room.",
     )
 
 
