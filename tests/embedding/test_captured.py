@@ -132,7 +132,13 @@ def test_an_interrupted_run_of_visits_ends_with_the_same_numbers(tmp_path: Path,
 
 def test_small_subgraphs_take_the_plain_path(visiting: None) -> None:
     options: TrainOptions = small_options(negatives=40, epochs=1)
-    trainer = small_trainer(random_subgraphs(2), options)
-    plain = small_trainer(random_subgraphs(2), options)
+    trainer, plain = (small_trainer(random_subgraphs(2), options) for _ in range(2))
     plain._visits = None
     assert trainer.run()[0].loss == plain.run()[0].loss
+    # The larger one of two is visited, and both are trained on.
+    subgraphs = uneven()
+    trainer = small_trainer(subgraphs, options)
+    before = trainer.model.entities.values.clone()
+    assert np.isfinite(trainer.run()[0].loss)
+    moved = (trainer.model.entities.values != before).any(dim=1).nonzero().flatten()
+    assert moved.tolist() == np.unique(subgraphs.entities).tolist()

@@ -83,8 +83,17 @@ class RowRMSprop:
     def put(self, ids: torch.Tensor, rows: torch.Tensor, square_average: torch.Tensor) -> None:
         """Write rows and mean squares (k, d) of distinct `ids` (k,) into the table."""
         indices = self._indices(ids)
-        self.values.index_copy_(0, indices, rows.to(self.values.device))
-        self.square_average.index_copy_(0, indices, square_average.to(self.values.device))
+        if self.values.device != self.device:
+            # Into pinned memory both copies run at the full speed of the bus, and one wait is enough.
+            pinned = self.device.type == "cuda"
+            staged = [self.values.new_empty(part.shape, pin_memory=pinned) for part in (rows, square_average)]
+            for target, source in zip(staged, (rows, square_average), strict=True):
+                target.copy_(source, non_blocking=True)
+            if pinned:
+                torch.cuda.synchronize(self.device)
+            rows, square_average = staged
+        self.values.index_copy_(0, indices, rows)
+        self.square_average.index_copy_(0, indices, square_average)
 
     @torch.no_grad()
     def update(self, ids: torch.Tensor, gradient: torch.Tensor, lr: float, *, trusted: bool = False) -> None:

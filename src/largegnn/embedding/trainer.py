@@ -31,7 +31,7 @@ from largegnn.artifacts import EpochRecord, SubgraphSet
 from largegnn.embedding.captured import CapturedVisits, Visit
 from largegnn.embedding.checkpoint import CheckpointInMemory, Checkpoints
 from largegnn.embedding.exchange import Exchange
-from largegnn.embedding.feeding import PairFeed, SubgraphFeed
+from largegnn.embedding.feeding import PairFeed, ReadyPairs, SubgraphFeed
 from largegnn.embedding.fixed_step import can_be_fixed
 from largegnn.embedding.fused import has_kernels
 from largegnn.embedding.model import EmbeddingModel
@@ -136,18 +136,24 @@ class Trainer:
 
     def _visit_all(self, visits: CapturedVisits, pairs: PairFeed, order: list[int], epoch: int, work: Work) -> float:
         """Pass all subgraphs once, all steps of one in one go; the mean loss of the steps."""
-        sizes = np.diff(pairs.subgraphs.seed_ptr)
-        total = sum(-(-int(sizes[index]) // self.options.batch_size) for index in order)
-        losses: list[Tensor] = []
-        done = 0
-        for index in order:
-            ready, seed = pairs.ready(index), self._derived_seed(epoch, index)
-            batches = self._split(ready.seeds, torch.Generator(self.model.device).manual_seed(seed))
-            rates = [self._learning_rate(epoch + (done + step) / total) for step in range(len(batches))]
-            losses.append(visits.visit(Visit(ready.graph, ready.entities, batches, rates), seed))
-            done += len(batches)
-            work.advance(len(batches))
-        return float(torch.cat(losses).double().mean())
+        sizes, num_nodes = np.diff(pairs.subgraphs.seed_ptr), np.diff(pairs.subgraphs.entity_ptr)
+        num_steps = [-(-int(sizes[index]) // self.options.batch_size) for index in order]
+        total, losses = sum(num_steps), list[Tensor]()
+        for index, count, done in zip(order, num_steps, np.cumsum([0, *num_steps[:-1]]).tolist(), strict=True):
+            rates = [self._learning_rate(epoch + (done + step) / total) for step in range(count)]
+            if num_nodes[index] > self.options.negatives:
+                losses.append(self._visit(visits, pairs.ready(index), rates, self._derived_seed(epoch, index)))
+            else:
+                # A captured step draws as many negatives as it is told to: more than there are here.
+                batches = self._batches(self._feed_of(epoch), [index], epoch)
+                losses += [self._stepper.step(*each).reshape(1) for each in zip(batches, rates, strict=True)]
+            work.advance(count)
+        return float(torch.cat(losses).double().sum()) / total
+
+    def _visit(self, visits: CapturedVisits, ready: ReadyPairs, rates: list[float], seed: int) -> Tensor:
+        """All steps of one subgraph; the loss of each."""
+        batches = self._split(ready.seeds, torch.Generator(self.model.device).manual_seed(seed))
+        return visits.visit(Visit(ready.graph, ready.entities, batches, rates), seed)
 
     def _batches(self, feed: SubgraphFeed, indices: list[int], epoch: int) -> Iterator[Batch]:
         """The seeds of these subgraphs, shuffled and cut into batches."""
@@ -176,9 +182,7 @@ class Trainer:
                 )
             how = (subgraphs, self._num_relations, self.model.device)
             self._feed = SubgraphFeed(*how, self.options.cache_bytes)
-            # A captured step draws as many negatives as it is told to. Nothing else then keeps subgraphs.
-            has_enough = int(np.diff(subgraphs.entity_ptr).min()) > self.options.negatives
-            if self._visits is not None and has_enough:
+            if self._visits is not None:
                 self._pairs = PairFeed(*how, 2 * self.options.cache_bytes)
             self._division_number = number
         return self._feed
