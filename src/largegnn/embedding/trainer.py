@@ -89,11 +89,13 @@ class Trainer:
             for epoch in range(len(self.history), self.options.epochs):
                 self._run_epoch(epoch)
                 is_last, is_best = epoch + 1 == self.options.epochs, best_epoch(self.history) == epoch
-                if is_last or is_best or time.monotonic() - saved_at >= self.options.checkpoint_seconds:
+                # The last epoch needs no checkpoint of its own: who asked for the training stores what it ends with.
+                is_due = time.monotonic() - saved_at >= self.options.checkpoint_seconds
+                if is_due or (is_best and not is_last):
                     self._saved.save(self.history)
                     saved_at = time.monotonic()
-                if is_best:
-                    self._saved.save_best(self.history)
+                    if is_best:
+                        self._saved.save_best(self.history)
                 work.advance()
         self._saved.restore_best(self.history)
         return self.history

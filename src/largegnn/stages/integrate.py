@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -57,7 +58,9 @@ def integrate(
     chosen = choose_device(device)
     encoder = encoder.to(chosen).eval()
     # The rows may be mapped from a file; a tensor over them reads only what is asked for.
-    entity_rows = torch.from_numpy(np.asarray(model.entity_rows).copy())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch has no read-only tensors and warns of arrays that are
+        entity_rows = torch.from_numpy(np.asarray(model.entity_rows))
     relation_rows = torch.from_numpy(np.asarray(model.relation_rows).copy()).to(chosen)
     memory_bytes = int(train.max_memory_gb * 2**30)
     outputs = _outputs(task.num_entities, encoder.output_dim, memory_bytes, work)
