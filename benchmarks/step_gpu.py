@@ -207,7 +207,6 @@ def encode_whole(arguments: argparse.Namespace) -> list[Figures]:
     table = model.entities.values.cpu()
     relations, memory = model.relations.detach(), 4 << 30
     by_kernels = valid_vectors(task, links, None, cache_bytes=0, memory_bytes=memory)
-    within_reach = valid_vectors(task, links, None, cache_bytes=0, memory_bytes=0)
 
     def in_chunks() -> FloatArray:
         structure = build_structure(task.num_entities, triples, NUM_RELATIONS)
@@ -221,8 +220,6 @@ def encode_whole(arguments: argparse.Namespace) -> list[Figures]:
         "all vectors, in chunks": in_chunks,
         "valid links, first time": lambda: by_kernels(model)[0],
         "valid links": lambda: by_kernels(model)[0],
-        "valid links, within reach, first time": lambda: within_reach(model)[0],
-        "valid links, within reach": lambda: within_reach(model)[0],
     }
     rows = []
     for what, work in cases.items():

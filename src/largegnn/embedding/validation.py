@@ -9,7 +9,9 @@ Cost: at most one forward pass over the graph, or over the subgraphs that hold a
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,6 +32,7 @@ Vectors = Callable[[EmbeddingModel], tuple[FloatArray, FloatArray]]
 Encode = Callable[[EmbeddingModel], FloatArray]  # to the vectors of the entities it was made for
 
 _LARGE = 2**29  # bytes of vectors of all entities; below, they are all made
+_TRIPLE_BYTES = 120  # of a structure
 
 
 def valid_vectors(
@@ -71,9 +74,9 @@ def _from_whole_graph(task: AlignmentTask, entities: IntArray, memory_bytes: int
             if fits_fused(model.encoder, *sizes, model.device, memory_bytes):
                 made = _by_kernels(task, entities, model.device)
             elif 4 * task.num_entities * model.encoder.output_dim > _LARGE and hasattr(model.encoder, "reach"):
-                made = _within_reach(task, entities, model.encoder.reach)
-            else:
-                made = _in_chunks(task, entities)
+                made = _within_reach(task, entities, model.encoder, memory_bytes)
+            if made is None:
+                made = _in_chunks(task, entities, memory_bytes)
         return made(model)
 
     return encode
@@ -90,18 +93,27 @@ def _by_kernels(task: AlignmentTask, entities: IntArray, device: torch.device) -
     return encode
 
 
-def _in_chunks(task: AlignmentTask, entities: IntArray) -> Encode:
+def _in_chunks(task: AlignmentTask, entities: IntArray, memory_bytes: int) -> Encode:
     structure = build_structure(task.num_entities, task.triples, task.num_relations)
 
     def encode(model: EmbeddingModel) -> FloatArray:
-        relations = model.relations.detach()
-        return encode_full(model.encoder, model.entities.values, relations, structure).vectors[entities]
+        relations, shape = model.relations.detach(), (task.num_entities, model.encoder.output_dim)
+        outputs: FloatArray | None = None
+        if 4 * shape[0] * shape[1] > max(_LARGE, memory_bytes // 2):
+            # All vectors have to lie somewhere: in a file without a name, which goes when nobody reads it any more.
+            with tempfile.TemporaryFile() as file:
+                outputs = np.memmap(file, np.float32, "w+", shape=shape)
+        rows = model.entities.values
+        return encode_full(model.encoder, rows, relations, structure, outputs=outputs).vectors[entities]
 
     return encode
 
 
-def _within_reach(task: AlignmentTask, entities: IntArray, hops: int) -> Encode:
-    near, triples = within_reach(entities, task.triples, task.num_entities, hops)
+def _within_reach(task: AlignmentTask, entities: IntArray, encoder: Any, memory_bytes: int) -> Encode | None:
+    """From what lies within the encoder's reach; None if that is more than there is memory for."""
+    near, triples = within_reach(entities, task.triples, task.num_entities, encoder.reach)
+    if 4 * encoder.output_dim * len(near) + _TRIPLE_BYTES * len(triples) > memory_bytes:
+        return None
     structure = build_structure(len(near), triples, task.num_relations)
     ids, nodes = torch.from_numpy(near), torch.from_numpy(np.searchsorted(near, entities))
 
