@@ -13,7 +13,7 @@ if importlib.util.find_spec("triton") and not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 from largegnn.embedding.dual_amn import DualAMN, relation_mean, set_vectors
-from largegnn.embedding.fused import Places, powers_of, reflected_sums, sums_of_rows
+from largegnn.embedding.fused import Places, _kernels_work, powers_of, reflected_sums, sums_of_rows
 from largegnn.embedding.fused_encoder import hidden_layers, outputs_of
 from largegnn.embedding.fused_rows import hide, rmsprop_
 from largegnn.embedding.pair_graph import PairGraph, build_pair_graph
@@ -125,3 +125,16 @@ def test_rmsprop_is_that_of_torch() -> None:
         other.grad = grad.clone()
         optimizer.step()
     torch.testing.assert_close(ours, other.detach())
+
+
+def test_kernels_that_do_not_compile_are_said_and_not_used(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def no_compiler(*arguments: object) -> Tensor:
+        raise RuntimeError("Failed to find C compiler")
+
+    monkeypatch.setattr("largegnn.embedding.fused._sum_rows", no_compiler)
+    _kernels_work.cache_clear()
+    assert not _kernels_work(CPU)
+    assert "Failed to find C compiler" in caplog.text
+    _kernels_work.cache_clear()

@@ -10,6 +10,7 @@ Cost: about a quarter of a millisecond for a layer of both blocks of 100,000 nod
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 from dataclasses import dataclass
 from functools import cache
@@ -23,20 +24,31 @@ from largegnn.embedding.pair_graph import PairGraph, entries_of
 
 __all__ = ["Places", "Powers", "has_kernels", "powers_of", "reflected_sums", "sums_of_rows"]
 
+_log = logging.getLogger(__name__)
+
 _LOWEST = -80.0  # of a logit below the highest: its power is still a number
 _TILE = 16
 # Entries a kernel holds at once, and its warps.
 SUM_ROWS, REFLECT, PULL_BACK, TO_SETS = (16, 1), (4, 1), (4, 1), (8, 1)
 
 
-@cache
-def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
-
-
 def has_kernels(device: torch.device) -> bool:
-    """Whether the kernels run there: on a GPU, or anywhere if Triton interprets them."""
-    return _has_triton() and (device.type == "cuda" or os.environ.get("TRITON_INTERPRET") == "1")
+    """Whether the kernels run there: on a GPU that Triton compiles for, or anywhere if Triton interprets them."""
+    may_run = device.type == "cuda" or os.environ.get("TRITON_INTERPRET") == "1"
+    return may_run and importlib.util.find_spec("triton") is not None and _kernels_work(device)
+
+
+@cache
+def _kernels_work(device: torch.device) -> bool:
+    """Try a kernel once: Triton may be there and lack a C compiler, or not know the GPU."""
+    table = torch.ones(1, 2, device=device)
+    columns = torch.zeros(1, dtype=torch.int32, device=device)
+    pieces = torch.tensor([[0], [0], [1], [1]], dtype=torch.int32, device=device)
+    try:
+        return bool(torch.equal(_sum_rows(table, columns, pieces, 1), table))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the plain path needs no Triton
+        _log.warning("train: Triton does not work here, the plain step is used instead: %s", error)
+        return False
 
 
 def sums_of_rows(
