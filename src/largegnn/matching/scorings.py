@@ -61,7 +61,7 @@ class Scoring:
 
     score: ScoreFunction
     lone_margin: float = 0.5
-    stand_in: StandIn = field(default_factory=lambda: StandIn({"csls": 3.2, "support": 0.4}, (6.5, 5.0), -2.1))
+    stand_in: StandIn = field(default_factory=lambda: StandIn({"csls": 3.2, "support": 0.8}, (6.5, 5.0), -2.1))
 
 
 def scoring_of(name: str) -> Scoring:
@@ -113,6 +113,6 @@ def _transport(graph: CandidateGraph, added: FloatArray, context: ScoringContext
 
 # The weights of CSLS were learnt from the valid links of ContEA_FR_EN, those of transport follow from how often pairs
 # of EN_FR_15K_V1 are right by margin. Transport scores are logarithms, so their margins are large.
-COSINE = Scoring(_cosine, 0.25, StandIn({"csls": 3.2, "support": 0.4}, (13.0, 10.0), -2.1))
+COSINE = Scoring(_cosine, 0.25, StandIn({"csls": 3.2, "support": 0.8}, (13.0, 10.0), -2.1))
 CSLS = Scoring(_csls)
 TRANSPORT = Scoring(_transport, 5.0, StandIn({}, (0.65, 0.65), -0.9))

@@ -64,9 +64,9 @@ class Explainer:
 
     def __init__(self, task: AlignmentTask, names: TaskNames, alignment: Alignment, seeds_from: SeedsFrom) -> None:
         self._task, self._names, self._alignment = task, names, alignment
-        self._index = TripleIndex(task)
         self._seeds = task.seeds(seeds_from)
-        self._counterparts = _by_source(np.concatenate([self._seeds, alignment.pairs[alignment.mutual]]))
+        matched = np.concatenate([self._seeds, alignment.pairs[alignment.mutual]])
+        self._index, self._counterparts = TripleIndex(task, matched), _by_source(matched)
         self._partner = np.full(task.num_entities, -1, dtype=np.int64)
         accepted = alignment.pairs[alignment.accepted]
         self._partner[accepted[:, 0]], self._partner[accepted[:, 1]] = accepted[:, 1], accepted[:, 0]

@@ -155,6 +155,7 @@ PAGES: Table[Page] = Table(
         "alignment.tsv": "largegnn.review.pages:alignment_tsv",
         "alignment.parquet": "largegnn.review.pages:alignment_parquet",
         "unmatched.tsv": "largegnn.review.pages:unmatched_tsv",
+        "relations.tsv": "largegnn.review.pages:relations_tsv",
         "report.json": "largegnn.review.pages:report_json",
     },
 )

@@ -25,6 +25,7 @@ from largegnn.artifacts import (
     IntArray,
     Mask,
     Neighbors,
+    RelationAlignment,
     ReliabilityRow,
 )
 from largegnn.artifacts.literal_evidence import LiteralEvidence
@@ -52,6 +53,7 @@ class MatchOutcome:
     """What was learnt about the pairs: how they were calibrated, where they are cut, why others have none.
 
     `reliability` judges each half of the valid links by what the other half taught; None without calibration.
+    `relations` counts the pairs of relations by how they answer to each other.
     """
 
     num_candidates: int
@@ -61,6 +63,7 @@ class MatchOutcome:
     calibration: Calibration
     reliability: tuple[ReliabilityRow, ...] | None
     reasons: Mapping[str, int]
+    relations: Mapping[str, int]
 
     def sentence(self) -> str:
         """How sure the accepted pairs are, in words."""
@@ -89,9 +92,10 @@ class MatchOutcome:
 
 @dataclass(frozen=True)
 class Matched:
-    """The pairs."""
+    """The pairs, and the relations that answer to each other by them."""
 
     alignment: Alignment
+    relations: RelationAlignment
     outcome: MatchOutcome
 
 
@@ -109,6 +113,7 @@ def match(
     """Score, select, calibrate and decide."""
     from largegnn.matching.candidates import margins
     from largegnn.matching.channels import ChannelContext, gather_candidates, similarity_weights
+    from largegnn.matching.relations import align_relations
     from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
 
     seeds = task.seeds(protocol.seeds_from)
@@ -126,6 +131,7 @@ def match(
         match.weights,
         evidence,
         weights,
+        match.rule_candidates,
     )
     graph = gather_candidates(channels, context)
     scoring = scoring_of(match.scoring)
@@ -186,8 +192,12 @@ def match(
         reasons=_reasons(task, task.free(protocol.seeds_from), covered, pairs, selected, accepted),
     )
     reasons = {name: int((alignment.reasons == code).sum()) for code, name in enumerate(REASONS)}
-    outcome = MatchOutcome(len(pairs), int(accepted.sum()), names, threshold, calibration, reliability, reasons)
-    return Matched(alignment, outcome)
+    sure = np.concatenate([np.ones(len(seeds)), rating[accepted]]).astype(np.float32)
+    relations = align_relations(task, np.concatenate([seeds, pairs[accepted]]), sure)
+    outcome = MatchOutcome(
+        len(pairs), int(accepted.sum()), names, threshold, calibration, reliability, reasons, relations.num_by_mapping()
+    )
+    return Matched(alignment, relations, outcome)
 
 
 def _select(graph: CandidateGraph, scores: FloatArray, match: MatchSettings) -> tuple[IntArray, Mask, EdgeRanks]:

@@ -6,7 +6,7 @@ The files are the entries of the table of pages; a page is a function of what a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from largegnn.artifacts import (
     DivisionPlan,
     Evaluation,
     PartitionQuality,
+    RelationAlignment,
     TaskNames,
     to_plain,
 )
@@ -73,6 +74,7 @@ class RunSummary:
             "candidates": None if match is None else match.num_candidates,
             "evidence": None if match is None else list(match.evidence),
             "reasons": None if match is None else dict(match.reasons),
+            "relations": None if match is None else dict(match.relations),
             "load": to_plain(self.load),
             "literals": to_plain(self.literals),
             "plan": to_plain(self.plan),
@@ -94,6 +96,7 @@ class ReportInputs:
     names: TaskNames
     alignment: Alignment
     summary: RunSummary
+    relations: RelationAlignment = field(default_factory=RelationAlignment.empty)
 
 
 @dataclass(frozen=True)
@@ -117,8 +120,9 @@ def report(
     summary: RunSummary,
     report: ReportSettings,
     folder: Path,
+    relations: RelationAlignment | None = None,
 ) -> Reported:
     """Write every page the settings name."""
-    inputs = ReportInputs(task, names, alignment, summary)
+    inputs = ReportInputs(task, names, alignment, summary, relations or RelationAlignment.empty())
     files = {name.rpartition(":")[2]: PAGES[name](inputs, folder / name.rpartition(":")[2]) for name in report.pages}
     return Reported(ReportOutcome(files))
