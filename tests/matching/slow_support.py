@@ -74,15 +74,21 @@ def support_slowly(task: AlignmentTask, edge: Edge, matched: dict[Edge, float]) 
     return min(sum(strongest.values()), 2.0)
 
 
-def preferred_slowly(scores: dict[Edge, float]) -> dict[Edge, float]:
-    """Edges that are first at both ends, equal ones by order, with the certainty their margin gives them."""
-    chosen = {}
-    for edge, score in scores.items():
-        rivals = [[other for other in scores if other != edge and other[side] == edge[side]] for side in (0, 1)]
-        if all((scores[rival], edge) <= (score, rival) for side in rivals for rival in side):
-            gaps = [score - max((scores[rival] for rival in side), default=score - 1.0) for side in rivals]
-            chosen[edge] = 1 / (1 + math.exp(-(12 * min(gaps) - 1)))
-    return chosen
+def certain_slowly(scores: dict[Edge, float], temperature: float = 0.02, steps: int = 10) -> dict[Edge, float]:
+    """The plan of a transport over half the scores, in which every entity may also have no counterpart at score 0."""
+    weights = {edge: math.exp(score / 2 / temperature) for edge, score in scores.items()}
+    rows, columns = dict.fromkeys((s for s, _ in scores), 1.0), dict.fromkeys((t for _, t in scores), 1.0)
+    for _ in range(steps):
+        for row in rows:
+            rows[row] = 1 / (1 + sum(w * columns[t] for (s, t), w in weights.items() if s == row))
+        for column in columns:
+            columns[column] = 1 / (1 + sum(w * rows[s] for (s, t), w in weights.items() if t == column))
+    return {(s, t): weight * rows[s] * columns[t] for (s, t), weight in weights.items()}
+
+
+def likely_slowly(scores: dict[Edge, float]) -> dict[Edge, float]:
+    """The edges whose certainty is at least a fifth, with it."""
+    return {edge: sure for edge, sure in certain_slowly(scores).items() if sure >= 0.2}
 
 
 def make_task(

@@ -15,7 +15,7 @@ from largegnn.errors import ArtifactError
 from largegnn.matching.candidates import build_candidates, csls
 from largegnn.matching.channels import Channel, ChannelContext, gather_candidates
 from largegnn.seams.tables import CHANNELS
-from tests.matching.slow_support import Edge, make_task, preferred_slowly, support_slowly
+from tests.matching.slow_support import Edge, likely_slowly, make_task, support_slowly
 
 # Chains 0 - 1 - 2 - 3 and 4 - 5 - 6 - 7; 0 and 4 are the seed, 7 is covered but nobody's query.
 CHAIN = [(0, 0, 1), (1, 0, 2), (2, 0, 3), (4, 2, 5), (5, 2, 6), (6, 2, 7)]
@@ -87,7 +87,7 @@ def test_rules_add_support_and_change_nothing_else(context: ChannelContext) -> N
     scores = column(structure, "csls")
     expected, support = dict(scores), dict.fromkeys(scores, 0.0)
     for _ in range(3):
-        matched = {(0, 4): 1.0, **preferred_slowly(expected)}
+        matched = {(0, 4): 1.0, **likely_slowly(expected)}
         support = {edge: support_slowly(context.task, edge, matched) for edge in scores}
         expected = {edge: score + 2 * WEIGHT * support[edge] for edge, score in scores.items()}
     assert column(graph, "support") == pytest.approx(support, abs=1e-5)

@@ -13,7 +13,7 @@ from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray
 from largegnn.matching.neighbor_rows import neighbor_rows
 from largegnn.matching.relations import count_relations, counterparts, likelihood
 from largegnn.matching.support import SupportFinder
-from tests.matching.slow_support import Edge, make_task, preferred_slowly, support_slowly
+from tests.matching.slow_support import Edge, likely_slowly, make_task, support_slowly
 
 
 def make_graph(scores: dict[Edge, float]) -> tuple[CandidateGraph, FloatArray]:
@@ -44,7 +44,7 @@ def test_support_is_its_definition(case: tuple[AlignmentTask, dict[Edge, float]]
     seeds = {(int(source), int(target)): 1.0 for source, target in task.train_links}
     for _ in range(passes):
         matched = dict(seeds)
-        for edge, certainty in preferred_slowly(expected).items():
+        for edge, certainty in likely_slowly(expected).items():
             matched[edge] = min(matched.get(edge, 0.0) + certainty, 1.0)
         support = {edge: support_slowly(task, edge, matched) for edge in scores}
         expected = {edge: score + weight * support[edge] for edge, score in scores.items()}

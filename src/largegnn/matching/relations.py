@@ -27,8 +27,8 @@ __all__ = ["Counterparts", "RelationCounts", "align_relations", "count_relations
 
 _PRIOR = 5.0  # so many times a relation must be seen for what was seen to count half
 _UNKNOWN = 0.1  # likelihood of two relations of which nothing was seen
-_FIRST_SIZE = 1 << 12
-_LEAST_SHARE = 0.1
+_FIRST_SIZE = 1 << 15
+_LEAST_SHARE, _LEAST_SCORE = 0.1, 0.15  # of relations worth showing
 
 
 class Counterparts(NamedTuple):
@@ -89,7 +89,7 @@ def align_relations(task: AlignmentTask, pairs: IntArray, certainty: FloatArray)
     targets = counts.ways >> 1
     shares = [counts.seen / total[ids] for total, ids in zip(totals, (sources, targets), strict=True)]
     score = (counts.seen + _PRIOR * _UNKNOWN) * (counts.source_scale[sources] + counts.target_scale[targets]) / 2
-    keep = np.flatnonzero(np.maximum(*shares) >= _LEAST_SHARE)
+    keep = np.flatnonzero((np.maximum(*shares) >= _LEAST_SHARE) & (score >= _LEAST_SCORE))
     keep = keep[np.lexsort((targets[keep], -score[keep], sources[keep]))]
     examples = table.examples[rows[keep]]
     return RelationAlignment(
@@ -134,15 +134,16 @@ def _count(
 def likelihood(counts: RelationCounts, source_way: int, target_way: int) -> float:
     """How likely a way of the source says what a way of the target says."""
     relation, way = source_way >> 1, target_way ^ (source_way & 1)
+    ways = counts.ways
     low, end = counts.ptr[relation], counts.ptr[relation + 1]
     high = end
     while low < high:
         middle = (low + high) >> 1
-        if counts.ways[middle] < way:
+        if ways[middle] < way:
             low = middle + 1
         else:
             high = middle
-    seen = float(counts.seen[low]) if low < end and counts.ways[low] == way else 0.0
+    seen = float(counts.seen[low]) if low < end and ways[low] == way else 0.0
     scale = float(counts.source_scale[relation]) + float(counts.target_scale[way >> 1])
     return (seen + _PRIOR * _UNKNOWN) * scale / 2
 

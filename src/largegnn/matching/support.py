@@ -1,11 +1,12 @@
 """Neighbourhood support: how many neighbours of the two ends of a candidate pair are themselves counterparts.
 
 In: the triples, the seeds, candidate edges with scores. Out: a support for each edge, and scores that count it in.
-The idea: if s and t are the same, their neighbours are too. A neighbour pair (a, b) that is a seed, or a pair both
-sides prefer, speaks for (s, t) by its own certainty, by how likely the relation from s to a says what the one from t to
-b says (`relations`), and by how much these narrow s and t down (`neighbor_rows`). The embeddings know this only in sum;
-the single facts tell near-equal candidates apart, and they are what a person can check. The pairs preferred after
-counting support are better than before, and so are the relations learnt from them, so it is done a few times.
+The idea: if s and t are the same, their neighbours are too. A neighbour pair (a, b) that is a seed, or that a transport
+over all candidates holds for likely (`partial_transport`), speaks for (s, t) by its own certainty, by how likely the
+relation from s to a says what the one from t to b says (`relations`), and by how much these narrow s and t down
+(`neighbor_rows`). The embeddings know this only in sum; the single facts tell near-equal candidates apart, and they are
+what a person can check. The pairs found likely after counting support are better than before, and so are the relations
+learnt from them, so it is done a few times.
 How it is counted: the counterparts of a source's neighbours are marked once, and each of its candidates t looks up its
 own neighbours among them; or they are looked up among those of t where that is less work, as with a hub.
 Cost: the smaller of the two neighbourhoods for each edge, and its logarithm; memory linear in edges and triples.
@@ -24,15 +25,16 @@ import numpy.typing as npt
 from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArray, Mask
 from largegnn.machine.compiled import compiled
 from largegnn.machine.progress import progress
-from largegnn.matching.candidates import preferred
 from largegnn.matching.neighbor_rows import NeighborRows, neighbor_rows
+from largegnn.matching.partial_transport import partial_plan
 from largegnn.matching.relations import Counterparts, RelationCounts, count_relations, counterparts, likelihood
 from largegnn.matching.walking import propose_pairs
 
 __all__ = ["SupportFinder"]
 
 _MOST = 2.0  # support beyond this adds nothing: a hub's many neighbours prove no more than a few good ones
-_CERTAINTY = (12.0, -1.0)  # slope and offset from a pair's margin to the certainty it lends its neighbours
+_LEAST = 0.2  # certainty of a pair that speaks for its neighbours
+_TEMPERATURE, _STEPS = 0.02, 10  # of the transport that says how certain pairs are
 _LONG = 32  # a row that may be worth halving
 # Most neighbours of a candidate are not marked. A table this small stays in the nearest cache and says so at once.
 _SIEVE = 1 << 12
@@ -76,12 +78,11 @@ class SupportFinder:
         return supported, support
 
     def matched(self, graph: CandidateGraph, scores: FloatArray) -> Counterparts:
-        """The counterparts of each source, by the seeds and by the edges both ends prefer, each as certain as it is."""
-        edges, gap = preferred(graph, scores, alone=1.0)
-        slope, offset = _CERTAINTY
-        certainty = (1 / (1 + np.exp(-(slope * gap + offset)))).astype(np.float32)
+        """The counterparts of each source, by the seeds and by a transport over the edges, with certainty."""
+        plan = np.exp(partial_plan(graph, scores / np.float32(2), _TEMPERATURE, _STEPS))
+        edges = np.flatnonzero(plan >= _LEAST)
         pairs = np.concatenate([self._seeds, graph.pairs(edges)])
-        return counterparts(self._task, pairs, np.concatenate([np.ones(len(self._seeds), np.float32), certainty]))
+        return counterparts(self._task, pairs, np.concatenate([np.ones(len(self._seeds), np.float32), plan[edges]]))
 
     def propose(self, matched: Counterparts, allowed: Mask, number: int) -> IntArray:
         """Pairs (p, 2) next to matched pairs, the `number` best supported of each source among the `allowed` (n,)."""
@@ -132,23 +133,37 @@ def _count_support(
     support: FloatArray,
 ) -> None:
     """Fill in the support of edges (e,), those of one source standing together; ids of targets begin at `offset`."""
+    # Single arrays: one taken out of a tuple is counted as in use each time, which costs more than the look at it.
+    ptr, ids, head, sieve, marked = near_target.ptr, near_target.ids, marks.head, marks.sieve, marks.marked
     edge = 0
     while edge < len(sources):
         source = sources[edge]
         num_marked = _mark(source, near_source, matched, marks)
         while edge < len(sources) and sources[edge] == source:
             target = targets[edge] - offset
-            begin, end = near_target.ptr[target], near_target.ptr[target + 1]
+            index, end = ptr[target], ptr[target + 1]
+            total = 0.0
             if not num_marked:
-                support[edge] = 0.0
-            elif end - begin > _LONG and num_marked * _halvings(end - begin) < end - begin:
-                support[edge] = _look_up_marks(marks, num_marked, near_target, begin, end, counts, most)
+                pass
+            elif end - index > _LONG and num_marked * _halvings(end - index) < end - index:
+                # Few are marked and the row is long: each is looked up in it.
+                for number in range(num_marked):
+                    at = _find(ids, index, end, marked[number])
+                    if at < end and ids[at] == marked[number] and total < most:
+                        total += _strongest(marks, near_target, at, end, counts)
             else:
-                support[edge] = _walk_row(marks, near_target, begin, end, counts, most)
+                while index < end and total < most:
+                    neighbor = ids[index]
+                    if sieve[neighbor & _SIEVE - 1] and head[neighbor] > 0:
+                        total += _strongest(marks, near_target, index, end, counts)
+                        while index + 1 < end and ids[index + 1] == neighbor:
+                            index += 1
+                    index += 1
+            support[edge] = min(total, most)
             edge += 1
-        for index in range(num_marked):
-            marks.head[marks.marked[index]] = 0
-            marks.sieve[marks.marked[index] & _SIEVE - 1] = False
+        for number in range(num_marked):
+            head[marked[number]] = 0
+            sieve[marked[number] & _SIEVE - 1] = False
 
 
 @compiled
@@ -172,60 +187,33 @@ def _mark(source: int, near: NeighborRows, matched: Counterparts, marks: _Marks)
 
 
 @compiled
-def _walk_row(marks: _Marks, near: NeighborRows, begin: int, end: int, counts: RelationCounts, most: float) -> float:
-    """What the marks say of a row of neighbours, in sum, which ends at `most`."""
-    # Single arrays: one taken out of a tuple is counted as in use each time, which costs more than the look at it.
-    ids, head, sieve = near.ids, marks.head, marks.sieve
-    total = 0.0
-    index = begin
-    while index < end:
-        if sieve[ids[index] & _SIEVE - 1] and head[ids[index]] > 0:
-            total += _strongest(marks, near, index, end, counts)
-            if total >= most:
-                return most
-            neighbor = ids[index]
-            while index + 1 < end and ids[index + 1] == neighbor:
-                index += 1
-        index += 1
-    return total
-
-
-@compiled
-def _look_up_marks(
-    marks: _Marks, num_marked: int, near: NeighborRows, begin: int, end: int, counts: RelationCounts, most: float
-) -> float:
-    """The same sum over the few marked, each looked up in the long row by halving it."""
-    ids, marked = near.ids, marks.marked
-    total = 0.0
-    for number in range(num_marked):
-        low, high = begin, end
-        while low < high:
-            middle = (low + high) >> 1
-            if ids[middle] < marked[number]:
-                low = middle + 1
-            else:
-                high = middle
-        if low < end and ids[low] == marked[number]:
-            total += _strongest(marks, near, low, end, counts)
-            if total >= most:
-                return most
-    return total
+def _find(ids: IntArray, begin: int, end: int, wanted: int) -> int:
+    """The first index of a row at which no smaller id stands, by halving it."""
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) >> 1
+        if ids[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @compiled
 def _strongest(marks: _Marks, near: NeighborRows, index: int, end: int, counts: RelationCounts) -> float:
     """What the strongest two ways say that lead to the neighbour at `index` of a row, and to its counterpart."""
-    neighbor, strongest = near.ids[index], 0.0
-    while index < end and near.ids[index] == neighbor:
-        entry = marks.head[neighbor]
+    ids, ways, weights, following = near.ids, near.ways, near.weights, marks.following
+    mark_ways, strengths = marks.ways, marks.strengths
+    neighbor, strongest = ids[index], 0.0
+    head = marks.head[neighbor]
+    while index < end and ids[index] == neighbor:
+        entry = head
         while entry > 0:
-            said = (
-                float(marks.strengths[entry - 1])
-                * float(near.weights[index])
-                * likelihood(counts, marks.ways[entry - 1], near.ways[index])
-            )
-            strongest = max(strongest, said)
-            entry = marks.following[entry - 1]
+            entry -= 1
+            said = float(strengths[entry]) * float(weights[index])
+            if said > strongest:
+                strongest = max(strongest, said * likelihood(counts, mark_ways[entry], ways[index]))
+            entry = following[entry]
         index += 1
     return strongest
 

@@ -116,6 +116,8 @@ SCORINGS: Table[Scoring] = Table(
         "cosine": "largegnn.matching.scorings:COSINE",
         "csls": "largegnn.matching.scorings:CSLS",
         "transport": "largegnn.matching.scorings:TRANSPORT",
+        "partial_transport": "largegnn.matching.scorings:PARTIAL_TRANSPORT",
+        "reciprocal": "largegnn.matching.scorings:RECIPROCAL",
     },
 )
 SELECTIONS: Table[Selection] = Table(

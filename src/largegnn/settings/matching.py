@@ -32,7 +32,7 @@ class MatchSettings(Section):
     """How candidates become accepted pairs with a confidence (stage `match`)."""
 
     scoring: Annotated[str, PartOf(SCORINGS)] = Field(
-        "csls", description="Score of a pair. transport suits graphs where nearly every entity has a counterpart."
+        "csls", description="Score of a pair. transport needs graphs where nearly every entity has a counterpart."
     )
     csls_k: Neighbors = Field(10, description="Neighbours in the mean of CSLS.")
     weights: Annotated[Mapping[str, Weight], WeightsOf(None, DEFAULT_WEIGHTS, 100)] = Field(

@@ -135,7 +135,22 @@ def match(
     )
     graph = gather_candidates(channels, context)
     scoring = scoring_of(match.scoring)
-    balance = ScoringContext(final_embeddings, match.temperature, match.iterations, choose_device(device))
+    valid = task.held_out(protocol.seeds_from)
+    num_free = (
+        max(len(source_neighbors.queries), len(np.unique(graph.sources))),
+        max(len(target_neighbors.queries), len(np.unique(graph.targets))),
+    )
+    links = estimate_links(
+        _degrees(task), task.num_source_entities, np.concatenate([seeds, valid]), len(seeds), num_free
+    )
+    balance = ScoringContext(
+        final_embeddings,
+        match.temperature,
+        match.iterations,
+        choose_device(device),
+        # Anchors are no sample of the links: they say nothing of their number.
+        links.mean if len(task.given_seeds(protocol.seeds_from)) else None,
+    )
     scores = scoring.score(graph, weighted_evidence(graph, match.weights), balance)
     kept, selected, ranks = _select(graph, scores, match)
     most = scoring.lone_margin
@@ -147,14 +162,6 @@ def match(
     if by_decoys is not None:
         calibration, reliability = by_decoys.calibration, None
     else:
-        num_free = (
-            max(len(source_neighbors.queries), len(np.unique(graph.sources))),
-            max(len(target_neighbors.queries), len(np.unique(graph.targets))),
-        )
-        valid = task.held_out(protocol.seeds_from)
-        links = estimate_links(
-            _degrees(task), task.num_source_entities, np.concatenate([seeds, valid]), len(seeds), num_free
-        )
         stand_in = _stand_in(scoring.stand_in, _feature_columns(graph))
         calibration, reliability = calibrate(pairs, features, best, valid, links, num_free, stand_in)
     if not calibration.is_calibrated:
