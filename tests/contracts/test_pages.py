@@ -36,7 +36,8 @@ def inputs() -> ReportInputs:
     summary = RunSummary(settings, costs, load=LoadSummary.of_task(pair.task), match=outcome)
     seeds = pair.task.train_links
     relations = align_relations(pair.task, seeds, np.ones(len(seeds), dtype=np.float32))
-    return ReportInputs(pair.task, pair.names, alignment, summary, relations=relations)
+    equal = np.array([[0, 1]])
+    return ReportInputs(pair.task, pair.names, alignment, summary, duplicates=equal, relations=relations)
 
 
 @pytest.fixture(scope="module")

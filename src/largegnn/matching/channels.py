@@ -25,12 +25,22 @@ from largegnn.matching.scorings import csls_column
 from largegnn.matching.support import SupportFinder
 from largegnn.seams.tables import CHANNELS
 
-__all__ = ["Channel", "ChannelContext", "gather_candidates", "literals", "rules", "similarity_weights", "structure"]
+__all__ = [
+    "LITERAL_PER_COSINE",
+    "Channel",
+    "ChannelContext",
+    "gather_candidates",
+    "literals",
+    "relocalised",
+    "rules",
+    "similarity_weights",
+    "structure",
+]
 
 _PIECE = 1 << 16
 _PASSES = 3  # of support; one less before, and one less after pairs are proposed
 _NEAREST = 5  # neighbourhood of CSLS over few candidates
-_PER_COSINE = 0.5  # what the similarity of names and values counts, beside a cosine
+LITERAL_PER_COSINE = 0.5  # what the similarity of names and values counts, beside a cosine
 
 
 @dataclass(frozen=True)
@@ -97,6 +107,14 @@ def literals(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
     return _with_similarity(joined.with_evidence(**columns), context)
 
 
+def relocalised(graph: CandidateGraph, k: int) -> CandidateGraph:
+    """The graph with `similarity_csls` by the edges it has, where it has a similarity."""
+    if "similarity" not in graph.evidence:
+        return graph
+    similarity = graph.column("similarity").astype(np.float64)
+    return graph.with_evidence(similarity_csls=localised(graph, similarity, min(k, _NEAREST)))
+
+
 def similarity_weights(
     links: IntArray, source_neighbors: Neighbors, literal_evidence: LiteralEvidence
 ) -> dict[str, float]:
@@ -142,11 +160,10 @@ def _with_cosines(joined: CandidateGraph, before: CandidateGraph, context: Chann
 def _with_similarity(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
     """The candidates with the similarity by vectors and literals, and its CSLS."""
     similarity = np.zeros(len(graph), dtype=np.float64)
-    for name, scale in (("cosine", 1.0), ("literal", _PER_COSINE)):
+    for name, scale in (("cosine", 1.0), ("literal", LITERAL_PER_COSINE)):
         if name in graph.evidence:
             similarity += scale * context.similarity_weights[name] * np.maximum(graph.column(name), 0.0)
-    local = localised(graph, similarity, min(context.csls_k, _NEAREST))
-    return graph.with_evidence(similarity=similarity, similarity_csls=local)
+    return relocalised(graph.with_evidence(similarity=similarity), context.csls_k)
 
 
 def rules(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:

@@ -86,7 +86,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "literals",
-        1,
+        2,
         ("load",),
         ("seed", "protocol", "channels", "compare"),
         "largegnn.stages.literals:LiteralsOutcome",
@@ -168,7 +168,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "match",
-        3,
+        4,
         ("load", "literals", "integrate", "rounds", "search"),
         ("protocol", "channels", "match"),
         "largegnn.stages.match:MatchOutcome",
@@ -176,12 +176,12 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "evaluate",
-        3,
+        4,
         ("load", "literals", "landmarks", "integrate", "rounds", "search", "match"),
         ("seed", "data", "protocol", "channels", "match", "rounds", "evaluate"),
         "largegnn.artifacts:Evaluation",
     ),
-    Stage("report", 3, ("load", "literals", "match", "evaluate"), ("report",), "largegnn.stages.report:ReportOutcome"),
+    Stage("report", 4, ("load", "literals", "match", "evaluate"), ("report",), "largegnn.stages.report:ReportOutcome"),
 )
 STAGE_NAMES = tuple(stage.name for stage in STAGES)
 

@@ -27,6 +27,7 @@ from largegnn.artifacts import (
     Neighbors,
     RelationAlignment,
     ReliabilityRow,
+    are_among,
 )
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.machine.devices import choose_device
@@ -52,8 +53,9 @@ _CSLS = ("csls", "similarity_csls")
 class MatchOutcome:
     """What was learnt about the pairs: how they were calibrated, where they are cut, why others have none.
 
-    `reliability` judges each half of the valid links by what the other half taught; None without calibration.
-    `relations` counts the pairs of relations by how they answer to each other.
+    `reliability` judges each half of the valid links by what the other half taught; None without calibration. Of
+    `num_anchors` pairs to start from, `num_given_up` were not accepted in the end. `similarity_weights` say
+    how much vectors and literals count, `relations` how many pairs of relations answer to each other in which way.
     """
 
     num_candidates: int
@@ -63,7 +65,10 @@ class MatchOutcome:
     calibration: Calibration
     reliability: tuple[ReliabilityRow, ...] | None
     reasons: Mapping[str, int]
-    relations: Mapping[str, int]
+    num_anchors: int = 0
+    num_given_up: int = 0
+    similarity_weights: Mapping[str, float] | None = None
+    relations: Mapping[str, int] | None = None
 
     def sentence(self) -> str:
         """How sure the accepted pairs are, in words."""
@@ -112,7 +117,7 @@ def match(
 ) -> Matched:
     """Score, select, calibrate and decide."""
     from largegnn.matching.candidates import margins
-    from largegnn.matching.channels import ChannelContext, gather_candidates, similarity_weights
+    from largegnn.matching.channels import ChannelContext, gather_candidates, relocalised, similarity_weights
     from largegnn.matching.relations import align_relations
     from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
 
@@ -151,14 +156,21 @@ def match(
         # Anchors are no sample of the links: they say nothing of their number.
         links.mean if len(task.given_seeds(protocol.seeds_from)) else None,
     )
-    scores = scoring.score(graph, weighted_evidence(graph, match.weights), balance)
+
+    def score(graph: CandidateGraph) -> FloatArray:
+        return scoring.score(graph, weighted_evidence(graph, match.weights), balance)
+
+    scores = score(graph)
     kept, selected, ranks = _select(graph, scores, match)
     most = scoring.lone_margin
     gaps = [margins(ends, scores, most, kept) for ends in (graph.sources, graph.targets)]
     features = _features(graph, kept, [np.clip(gap, -most, most) for gap in gaps])
-    best = (ranks.source == 1) & (ranks.target == 1)
+    # Where several sources may have one target, a pair need not be the target's first choice.
+    best = (ranks.source == 1) & ((ranks.target == 1) | (match.selection == "many_to_one"))
     pairs = graph.pairs(kept)
-    by_decoys = rate_by_decoys(graph, scores, kept, best) if len(task.anchors) else None
+    by_decoys = None
+    if len(task.anchors):
+        by_decoys = rate_by_decoys(graph, scores, kept, best, lambda rest: score(relocalised(rest, match.csls_k)))
     if by_decoys is not None:
         calibration, reliability = by_decoys.calibration, None
     else:
@@ -201,8 +213,19 @@ def match(
     reasons = {name: int((alignment.reasons == code).sum()) for code, name in enumerate(REASONS)}
     sure = np.concatenate([np.ones(len(seeds)), rating[accepted]]).astype(np.float32)
     relations = align_relations(task, np.concatenate([seeds, pairs[accepted]]), sure)
+    anchors = evidence.anchors if len(task.anchors) else evidence.anchors[:0]
     outcome = MatchOutcome(
-        len(pairs), int(accepted.sum()), names, threshold, calibration, reliability, reasons, relations.num_by_mapping()
+        num_candidates=len(pairs),
+        num_accepted=int(accepted.sum()),
+        evidence=names,
+        threshold=threshold,
+        calibration=calibration,
+        reliability=reliability,
+        reasons=reasons,
+        num_anchors=len(anchors),
+        num_given_up=len(anchors) - int(are_among(anchors, pairs[accepted]).sum()),
+        similarity_weights=weights,
+        relations=relations.num_by_mapping(),
     )
     return Matched(alignment, relations, outcome)
 

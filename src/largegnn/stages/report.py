@@ -10,17 +10,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from largegnn.artifacts import (
     Alignment,
     AlignmentTask,
     Cost,
     DivisionPlan,
     Evaluation,
+    IntArray,
     PartitionQuality,
     RelationAlignment,
     TaskNames,
     to_plain,
 )
+from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.artifacts.update import UpdateReport
 from largegnn.data.load import LoadSummary
 from largegnn.seams.tables import PAGES
@@ -74,7 +78,7 @@ class RunSummary:
             "candidates": None if match is None else match.num_candidates,
             "evidence": None if match is None else list(match.evidence),
             "reasons": None if match is None else dict(match.reasons),
-            "relations": None if match is None else dict(match.relations),
+            "relations": None if match is None else to_plain(match.relations),
             "load": to_plain(self.load),
             "literals": to_plain(self.literals),
             "plan": to_plain(self.plan),
@@ -90,12 +94,13 @@ class RunSummary:
 
 @dataclass(frozen=True)
 class ReportInputs:
-    """What a page is made of."""
+    """What a page is made of; `duplicates` (d, 2) are entities of one side with equal names that contradict nothing."""
 
     task: AlignmentTask
     names: TaskNames
     alignment: Alignment
     summary: RunSummary
+    duplicates: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
     relations: RelationAlignment = field(default_factory=RelationAlignment.empty)
 
 
@@ -120,9 +125,12 @@ def report(
     summary: RunSummary,
     report: ReportSettings,
     folder: Path,
+    literal_evidence: LiteralEvidence | None = None,
     relations: RelationAlignment | None = None,
 ) -> Reported:
     """Write every page the settings name."""
-    inputs = ReportInputs(task, names, alignment, summary, relations or RelationAlignment.empty())
+    equal = LiteralEvidence.empty() if literal_evidence is None else literal_evidence
+    answering = RelationAlignment.empty() if relations is None else relations
+    inputs = ReportInputs(task, names, alignment, summary, equal.duplicates, answering)
     files = {name.rpartition(":")[2]: PAGES[name](inputs, folder / name.rpartition(":")[2]) for name in report.pages}
     return Reported(ReportOutcome(files))
