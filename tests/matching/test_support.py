@@ -50,7 +50,7 @@ def test_support_is_its_definition(case: tuple[AlignmentTask, dict[Edge, float]]
         expected = {edge: score + weight * support[edge] for edge, score in scores.items()}
     graph, values = make_graph(scores)
     before = values.copy()
-    supported, found = SupportFinder(task, task.train_links, weight, passes).add_to(graph, values)
+    supported, found = SupportFinder(task, task.train_links, weight).add_to(graph, values, passes)
     assert found.dtype == supported.dtype == np.float32
     assert found.tolist() == pytest.approx([support[edge] for edge in sorted(scores)], abs=1e-5)
     assert supported.tolist() == pytest.approx([expected[edge] for edge in sorted(scores)], abs=1e-5)
@@ -74,9 +74,9 @@ def test_a_relation_that_reaches_many_says_less() -> None:
         ([(3, 8)], 0.0),
     ):
         task = make_task(5, 5, triples, seeds)
-        finder = SupportFinder(task, task.train_links, 0.1, 1)
+        finder = SupportFinder(task, task.train_links, 0.1)
         matched = counterparts(task, task.train_links, np.ones(len(seeds), dtype=np.float32))
-        supported, support = finder.add_to(graph, scores, matched)
+        supported, support = finder.add_to(graph, scores, 1, matched)
         assert support.tolist() == pytest.approx([0.1 * expected, 0.0])
         assert supported.tolist() == pytest.approx([0.5 + 0.01 * expected, 0.1])
 
@@ -91,7 +91,7 @@ def test_relations_that_answer_to_each_other_say_more() -> None:
     for relation in (2, 3):
         task = make_task(42, 42, [*triples, *others[:-1], (82, relation, 83)], seeds)
         matched = counterparts(task, task.train_links, np.ones(len(seeds), dtype=np.float32))
-        (found[relation],) = SupportFinder(task, task.train_links, 0.1, 1).add_to(graph, scores, matched)[1].tolist()
+        (found[relation],) = SupportFinder(task, task.train_links, 0.1).add_to(graph, scores, 1, matched)[1].tolist()
     assert found[2] == pytest.approx(10.5 / 15), "ten times seen together, five unseen times that count a tenth each"
     assert found[3] == pytest.approx(0.5 / 15)
 
@@ -121,7 +121,7 @@ def test_support_turns_a_wrong_choice_into_the_right_one() -> None:
     assert found[1, 5] > found[1, 6]
     assert found[2, 6] > found[2, 5]
     # One pass sees the seed and (3, 7); the next also sees that (1, 5) and (2, 6) speak for each other.
-    once, _ = SupportFinder(task, task.train_links, 2.0, passes=1).add_to(graph, values)
+    once, _ = SupportFinder(task, task.train_links, 2.0).add_to(graph, values, passes=1)
     assert supported[0] > once[0]
     unmoved, _ = SupportFinder(task, task.train_links, 0.0).add_to(graph, values)
     assert np.array_equal(unmoved, values)
@@ -165,7 +165,7 @@ def test_support_of_hubs_is_the_product_of_matrices(num_seeds: int) -> None:
     graph = CandidateGraph(ends[:, 0], ends[:, 1])
     near = neighbor_rows(task, 0), neighbor_rows(task, 1)
     matched = counterparts(task, task.train_links, rng.random(num_seeds).astype(np.float32))
-    _, found = SupportFinder(task, task.train_links, 0.3, passes=1).add_to(graph, scores, matched)
+    _, found = SupportFinder(task, task.train_links, 0.3).add_to(graph, scores, 1, matched)
     counts = count_relations(task, *near, matched)
     # Of each relation and direction one matrix a side; no two entities are joined twice but hubs.
     expected = np.zeros(len(ends))

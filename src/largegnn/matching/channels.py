@@ -38,7 +38,8 @@ __all__ = [
 ]
 
 _PIECE = 1 << 16
-_PASSES = 3  # of support; one less before, and one less after pairs are proposed
+_WALKS = 2  # times that pairs are proposed, after one pass of support each
+_PASSES = 2  # of support in the end
 _NEAREST = 5  # neighbourhood of CSLS over few candidates
 LITERAL_PER_COSINE = 0.5  # what the similarity of names and values counts, beside a cosine
 
@@ -174,14 +175,16 @@ def rules(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
     weight = context.weights.get("support", 0.0)
     if not weight or not len(graph):
         return graph.with_evidence(support=np.zeros(len(graph), dtype=np.float32))
-    walk = context.rule_candidates > 0 and "cosine" in graph.evidence
+    walks = _WALKS if context.rule_candidates and "cosine" in graph.evidence else 0
     # CSLS counts a cosine twice.
-    finder = SupportFinder(context.task, context.seeds, 2.0 * weight, _PASSES - walk)
-    matched = None
-    if walk:
-        matched = finder.matched(graph, finder.add_to(graph, graph.column(csls_column(graph)))[0])
+    finder, matched = SupportFinder(context.task, context.seeds, 2.0 * weight), None
+    for _ in range(walks):
+        supported, _support = finder.add_to(graph, graph.column(csls_column(graph)), 1, matched)
+        matched = finder.matched(graph, supported)
         graph = _with_pairs(graph, finder.propose(matched, _searched(context), context.rule_candidates), context)
-    return graph.with_evidence(support=finder.add_to(graph, graph.column(csls_column(graph)), matched)[1])
+    passes = _PASSES if walks else _PASSES + 1
+    _supported, support = finder.add_to(graph, graph.column(csls_column(graph)), passes, matched)
+    return graph.with_evidence(support=support)
 
 
 def _searched(context: ChannelContext) -> Mask:

@@ -58,19 +58,22 @@ class _Marks(NamedTuple):
 class SupportFinder:
     """Knows the two graphs and the seeds; says how well candidate edges are supported."""
 
-    def __init__(self, task: AlignmentTask, seeds: IntArray, weight: float = 0.6, passes: int = 3) -> None:
-        """`weight` is what one unit of support adds to a score; `passes` how often pairs and support are redone."""
-        self._task, self._weight, self._passes, self._seeds = task, weight, passes, seeds
+    def __init__(self, task: AlignmentTask, seeds: IntArray, weight: float = 0.6) -> None:
+        """`weight` is what one unit of support adds to a score."""
+        self._task, self._weight, self._seeds = task, weight, seeds
         self._near = neighbor_rows(task, 0), neighbor_rows(task, 1)
 
     def add_to(
-        self, graph: CandidateGraph, scores: FloatArray, matched: Counterparts | None = None
+        self, graph: CandidateGraph, scores: FloatArray, passes: int = 3, matched: Counterparts | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Scores (e,) with support counted in, and the support itself (e,); the first pass by `matched` if given."""
+        """Scores (e,) with support counted in, and the support itself (e,).
+
+        `passes` say how often pairs and support are redone; the first is by `matched` if given.
+        """
         support = np.zeros(len(graph), dtype=np.float32)
         supported = scores
-        with progress("matched neighbours", self._passes, "passes") as work:
-            for _ in range(self._passes if len(graph) else 0):
+        with progress("matched neighbours", passes, "passes") as work:
+            for _ in range(passes if len(graph) else 0):
                 matched = self.matched(graph, supported) if matched is None else matched
                 support = self._support(graph, matched)
                 supported, matched = scores + np.float32(self._weight) * support, None

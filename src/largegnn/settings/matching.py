@@ -39,7 +39,7 @@ class MatchSettings(Section):
         DEFAULT_WEIGHTS, description="What one unit of each evidence adds to the cosine of a pair. 0: nothing."
     )
     rule_candidates: int = Field(
-        5, ge=0, le=1_000, description="Pairs next to matched pairs that rules propose for each source entity."
+        10, ge=0, le=1_000, description="Pairs next to matched pairs that rules propose for each source entity."
     )
     temperature: float = Field(0.02, ge=0.001, le=10, description="Temperature of transport (Sinkhorn).")
     iterations: int = Field(30, ge=1, le=10_000, description="Iterations of transport (Sinkhorn).")
