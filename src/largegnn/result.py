@@ -22,6 +22,7 @@ from largegnn.artifacts import (
     IntArray,
     Neighbors,
     PairFigures,
+    RelationAlignment,
     TaskNames,
     are_among,
 )
@@ -109,6 +110,13 @@ class AlignmentResult:
         return self._table(accepted_only=False)
 
     @property
+    def relations(self) -> pl.DataFrame:
+        """The relations that answer to each other: source, target, inverse, mapping, score, shares, count, examples."""
+        from largegnn.review.relations import relations_table
+
+        return relations_table(self.run.artifact("relations", RelationAlignment), self.names)
+
+    @property
     def unmatched(self) -> pl.DataFrame:
         """The entities without a pair: side, entity, reason, best candidate, whom that is matched with."""
         from largegnn.review.unmatched import unmatched_table
@@ -184,7 +192,7 @@ class AlignmentResult:
         prefixes: dict[str, str] | None = None,
     ) -> int:
         """Write one of the forms of `largegnn export`, or an exporter of your own; returns the rows written."""
-        from largegnn.export import EMBEDDING_FORMS, export, export_embeddings
+        from largegnn.export import EMBEDDING_FORMS, RELATION_FORMS, export, export_embeddings, export_relations
 
         if isinstance(form, str) and form in EMBEDDING_FORMS:
             vectors = self.run.final_embeddings()
@@ -192,6 +200,8 @@ class AlignmentResult:
         info = export_info(
             self.summary, self.title, base_iri=base_iri, target_base_iri=target_base_iri, prefixes=prefixes
         )
+        if isinstance(form, str) and form in RELATION_FORMS:
+            return export_relations(self.relations, Path(path), info)
         return export(form, self._table(accepted_only=accepted_only), Path(path), info)
 
     def _table(self, *, accepted_only: bool) -> pl.DataFrame:

@@ -130,7 +130,9 @@ def test_pairs_left_out_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixtur
 
 
 def test_unknown_forms_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"(?s)'xls'.*tsv, parquet, sameas, sssom, alignment-api, embeddings-"):
+    with pytest.raises(
+        InputError, match=r"(?s)'xls'.*tsv, parquet, sameas, sssom, alignment-api, sssom-relations, embeddings-"
+    ):
         export("xls", TABLE, tmp_path / "out", INFO)
     with pytest.raises(InputError, match="takes embeddings"):
         export("embeddings-npy", TABLE, tmp_path / "out", INFO)

@@ -15,6 +15,7 @@ from largegnn.artifacts import REASONS, Cost
 from largegnn.data.load import LoadSummary
 from largegnn.datasets.generator import generate_pair
 from largegnn.errors import StorageError
+from largegnn.matching.relations import align_relations
 from largegnn.seams.tables import PAGES
 from largegnn.settings import ReportSettings, Settings
 from largegnn.stages.report import ReportInputs, RunSummary, report
@@ -33,7 +34,10 @@ def inputs() -> ReportInputs:
     alignment, outcome = api.match(pair.task, embeddings, settings=settings)
     costs = {"match": Cost(1.5, 200.0)}
     summary = RunSummary(settings, costs, load=LoadSummary.of_task(pair.task), match=outcome)
-    return ReportInputs(pair.task, pair.names, alignment, summary, duplicates=np.array([[0, 1]]))
+    seeds = pair.task.train_links
+    relations = align_relations(pair.task, seeds, np.ones(len(seeds), dtype=np.float32))
+    equal = np.array([[0, 1]])
+    return ReportInputs(pair.task, pair.names, alignment, summary, duplicates=equal, relations=relations)
 
 
 @pytest.fixture(scope="module")

@@ -1,46 +1,94 @@
-"""Support as slow loops over all triples, and small tasks to try it on."""
+"""Support and the likelihood of relations as slow loops over all triples, and small tasks to try them on."""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 
 import numpy as np
 
 from largegnn.artifacts import AlignmentTask
 
 Edge = tuple[int, int]
+Way = tuple[int, bool]  # a relation, and whether it leaves the entity
 
 
-def weight_slowly(task: AlignmentTask, entity: int, neighbor: int) -> float:
-    """How much a neighbour narrows things down: the relation by which it reaches fewest entities, to the -1/4."""
-    triples = [tuple(triple) for triple in task.triples.tolist()]
-    reaches = []
-    for head, relation, tail in triples:
-        if (head, tail) == (neighbor, entity):
-            reaches.append(sum(h == neighbor and r == relation for h, r, _ in triples))
-        if (tail, head) == (neighbor, entity):
-            reaches.append(sum(t == neighbor and r == relation for _, r, t in triples))
-    return min(reaches) ** -0.25 if reaches and entity != neighbor else 0.0
+def ways_slowly(task: AlignmentTask, entity: int, neighbor: int) -> set[Way]:
+    """By which relations a neighbour is reached, and which way round."""
+    triples = task.triples.tolist() if entity != neighbor else []
+    leaving = {(r, True) for h, r, t in triples if (h, t) == (entity, neighbor)}
+    return leaving | {(r, False) for h, r, t in triples if (t, h) == (entity, neighbor)}
+
+
+def weight_slowly(task: AlignmentTask, neighbor: int, way: Way) -> float:
+    """How much a neighbour narrows down who reaches it a certain way: how many do, to the -1/4."""
+    relation, is_leaving = way
+    end = 2 if is_leaving else 0
+    reach = sum(row[end] == neighbor and row[1] == relation and row[0] != row[2] for row in task.triples.tolist())
+    return float(reach**-0.25)
+
+
+class SlowRelations:
+    """How often relations join the same matched pairs, from their definition."""
+
+    def __init__(self, task: AlignmentTask, matched: dict[Edge, float]) -> None:
+        self.seen: defaultdict[tuple[int, int, bool], float] = defaultdict(float)
+        self.totals: defaultdict[int, float] = defaultdict(float)
+        for (source, target), sure in matched.items():
+            for (neighbor, counterpart), other in matched.items():
+                near, far = ways_slowly(task, source, neighbor), ways_slowly(task, target, counterpart)
+                if near and far:
+                    for relation, _ in [*near, *far]:
+                        self.totals[relation] += sure * other / 2
+                    for one, is_leaving in near:
+                        for two, leaves in far:
+                            self.seen[one, two, is_leaving != leaves] += sure * other / 2
+
+    def likelihood(self, near: Way, far: Way) -> float:
+        """The mean of how often either relation was seen with the other, five unseen times counting a tenth each."""
+        seen = self.seen[near[0], far[0], near[1] != far[1]] + 0.5
+        return (seen / (self.totals[near[0]] + 5) + seen / (self.totals[far[0]] + 5)) / 2
+
+
+def speaks_slowly(task: AlignmentTask, relations: SlowRelations, edge: Edge, neighbors: Edge) -> float:
+    """What a matched pair of neighbours says for a pair by the two relations that say most."""
+    return max(
+        (
+            relations.likelihood(near, far)
+            * weight_slowly(task, neighbors[0], near)
+            * weight_slowly(task, neighbors[1], far)
+            for near in ways_slowly(task, edge[0], neighbors[0])
+            for far in ways_slowly(task, edge[1], neighbors[1])
+        ),
+        default=0.0,
+    )
 
 
 def support_slowly(task: AlignmentTask, edge: Edge, matched: dict[Edge, float]) -> float:
-    """Every matched pair of neighbours speaks by its certainty and by how much it narrows things down; 2 at most."""
-    total = sum(
-        certainty * weight_slowly(task, edge[0], source) * weight_slowly(task, edge[1], target)
-        for (source, target), certainty in matched.items()
-    )
-    return min(total, 2.0)
+    """Each counterpart next to the target speaks once, by the neighbour that says most through it; 2 at most."""
+    relations = SlowRelations(task, matched)
+    strongest: dict[int, float] = {}
+    for (source, target), sure in matched.items():
+        said = sure * speaks_slowly(task, relations, edge, (source, target))
+        strongest[target] = max(said, strongest.get(target, 0.0))
+    return min(sum(strongest.values()), 2.0)
 
 
-def preferred_slowly(scores: dict[Edge, float]) -> dict[Edge, float]:
-    """Edges that are first at both ends, equal ones by order, with the certainty their margin gives them."""
-    chosen = {}
-    for edge, score in scores.items():
-        rivals = [[other for other in scores if other != edge and other[side] == edge[side]] for side in (0, 1)]
-        if all((scores[rival], edge) <= (score, rival) for side in rivals for rival in side):
-            gaps = [score - max((scores[rival] for rival in side), default=score - 1.0) for side in rivals]
-            chosen[edge] = 1 / (1 + math.exp(-(12 * min(gaps) - 1)))
-    return chosen
+def certain_slowly(scores: dict[Edge, float], temperature: float = 0.02, steps: int = 10) -> dict[Edge, float]:
+    """The plan of a transport over half the scores, in which every entity may also have no counterpart at score 0."""
+    weights = {edge: math.exp(score / 2 / temperature) for edge, score in scores.items()}
+    rows, columns = dict.fromkeys((s for s, _ in scores), 1.0), dict.fromkeys((t for _, t in scores), 1.0)
+    for _ in range(steps):
+        for row in rows:
+            rows[row] = 1 / (1 + sum(w * columns[t] for (s, t), w in weights.items() if s == row))
+        for column in columns:
+            columns[column] = 1 / (1 + sum(w * rows[s] for (s, t), w in weights.items() if t == column))
+    return {(s, t): weight * rows[s] * columns[t] for (s, t), weight in weights.items()}
+
+
+def likely_slowly(scores: dict[Edge, float]) -> dict[Edge, float]:
+    """The edges whose certainty is at least a fifth, with it."""
+    return {edge: sure for edge, sure in certain_slowly(scores).items() if sure >= 0.2}
 
 
 def make_task(

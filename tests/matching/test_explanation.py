@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 
 from largegnn.artifacts import AlignmentTask, IntArray
 from largegnn.matching.explanation import Hop, MatchedNeighbors, TripleIndex, matched_neighbors
-from tests.matching.slow_support import Edge, make_task, weight_slowly
+from tests.matching.slow_support import Edge, SlowRelations, make_task, speaks_slowly, ways_slowly
 
+NONE = np.empty((0, 2), dtype=np.int32)
 CHAIN = [(0, 0, 1), (1, 0, 2), (2, 0, 3), (4, 2, 5), (5, 2, 6), (6, 2, 7)]
 
 
 def explain(task: AlignmentTask, matched: list[Edge], source: int, target: int) -> tuple[MatchedNeighbors, ...]:
-    return matched_neighbors(TripleIndex(task), by_source(matched), source, target)
+    pairs = np.array(matched, dtype=np.int32).reshape(-1, 2)
+    return matched_neighbors(TripleIndex(task, pairs), by_source(matched), source, target)
 
 
 def by_source(matched: list[Edge]) -> dict[int, IntArray]:
@@ -45,7 +47,7 @@ def test_the_relations_that_join_them() -> None:
     (found,) = explain(task, [(1, 3)], 0, 2)
     assert found.source_hops == (Hop(0, True), Hop(1, True), Hop(0, False))
     assert found.target_hops == (Hop(2, True), Hop(3, False))
-    assert found.weight == 1.0
+    assert found.weight == pytest.approx(0.1), "nothing is known of the relations"
     (back,) = explain(task, [(0, 2)], 1, 3)
     assert back.source_hops == (Hop(0, True), Hop(0, False), Hop(1, False))
     assert back.target_hops == (Hop(3, True), Hop(2, False))
@@ -57,7 +59,7 @@ def test_an_entity_is_no_neighbour_of_its_own() -> None:
     assert explain(task, [(0, 2)], 0, 2) == ()
     assert neighbors_of(explain(task, [(0, 2), (1, 3)], 0, 2)) == [(1, 3)]
     assert neighbors_of(explain(task, [(0, 2)], 1, 3)) == [(0, 2)]
-    assert TripleIndex(task).hops(0) == {1: [Hop(0, True)]}
+    assert TripleIndex(task, NONE).hops(0) == {1: [Hop(0, True)]}
 
 
 def test_a_counterpart_of_several() -> None:
@@ -67,15 +69,14 @@ def test_a_counterpart_of_several() -> None:
 
 
 def test_weights_of_those_that_are_no_neighbours() -> None:
-    index = TripleIndex(make_task(4, 4, CHAIN, []))
-    assert index.weight(0, 1) == 1.0
-    assert index.weight(0, 2) == index.weight(0, 0) == index.weight(3, 0) == 0.0
-    assert index.weight(7, 6) == 1.0
-    assert index.weight(7, 4) == 0.0
+    index = TripleIndex(make_task(4, 4, CHAIN, []), NONE)
+    assert index.weight(0, 1, 4, 5) == pytest.approx(0.1)
+    assert index.weight(0, 2, 4, 5) == index.weight(0, 1, 4, 6) == index.weight(3, 0, 7, 6) == 0.0
+    assert index.weight(3, 2, 7, 6) == pytest.approx(0.1)
     assert index.hops(7) == {6: [Hop(2, False)]}
-    empty = TripleIndex(make_task(2, 2, [], []))
+    empty = TripleIndex(make_task(2, 2, [], []), NONE)
     assert empty.hops(0) == empty.hops(3) == {}
-    assert empty.weight(0, 1) == empty.weight(3, 2) == 0.0
+    assert empty.weight(0, 1, 2, 3) == 0.0
 
 
 @st.composite
@@ -89,19 +90,14 @@ def cases(draw: st.DrawFn) -> tuple[AlignmentTask, list[Edge], Edge]:
     return make_task(5, 5, triples, []), sorted(matched), draw(st.tuples(source, target))
 
 
-def hops_slowly(task: AlignmentTask, entity: int, neighbor: int) -> set[Hop]:
-    """By which relations, and which way, a neighbour is reached."""
-    forward = {Hop(r, True) for h, r, t in task.triples.tolist() if (h, t) == (entity, neighbor)}
-    return forward | {Hop(r, False) for h, r, t in task.triples.tolist() if (t, h) == (entity, neighbor)}
-
-
 @given(case=cases())
 def test_matched_neighbours_are_their_definition(case: tuple[AlignmentTask, list[Edge], Edge]) -> None:
     task, matched, (source, target) = case
+    relations = SlowRelations(task, dict.fromkeys(matched, 1.0))
     expected = {
-        (a, b): weight_slowly(task, source, a) * weight_slowly(task, target, b)
-        for a, b in matched
-        if a != source and b != target and hops_slowly(task, source, a) and hops_slowly(task, target, b)
+        pair: speaks_slowly(task, relations, (source, target), pair)
+        for pair in matched
+        if ways_slowly(task, source, pair[0]) and ways_slowly(task, target, pair[1])
     }
     found = explain(task, matched, source, target)
     assert sorted(neighbors_of(found)) == sorted(expected)
@@ -114,4 +110,4 @@ def test_matched_neighbours_are_their_definition(case: tuple[AlignmentTask, list
             (pair.target_hops, target, pair.target),
         ):
             assert len(set(hops)) == len(hops)
-            assert set(hops) == hops_slowly(task, end, neighbor)
+            assert set(hops) == ways_slowly(task, end, neighbor)

@@ -13,7 +13,18 @@ from scipy.special import logsumexp
 from largegnn.artifacts import CandidateGraph, EntityEmbeddings, FloatArray
 from largegnn.errors import InputError
 from largegnn.matching import scorings
-from largegnn.matching.scorings import COSINE, CSLS, TRANSPORT, Scoring, ScoringContext, scoring_of, weighted_evidence
+from largegnn.matching.partial_transport import partial_plan
+from largegnn.matching.scorings import (
+    COSINE,
+    CSLS,
+    PARTIAL_TRANSPORT,
+    RECIPROCAL,
+    TRANSPORT,
+    Scoring,
+    ScoringContext,
+    scoring_of,
+    weighted_evidence,
+)
 from largegnn.seams.tables import SCORINGS
 
 TEMPERATURE, ITERATIONS = 0.05, 12
@@ -128,3 +139,20 @@ def test_a_scoring_of_ones_own_with_margins_of_its_own() -> None:
         SCORINGS.remove(name)
     with pytest.raises(InputError, match="one of cosine, csls, transport"):
         scoring_of("nonsense")
+
+
+def test_partial_transport_of_half_the_csls(graph: CandidateGraph, context: ScoringContext) -> None:
+    added = np.array([0.1, 0.0, 0.2, 0.0, -0.1, 0.5], dtype=np.float32)
+    expected = partial_plan(graph, graph.column("csls") / np.float32(2) + added, TEMPERATURE, ITERATIONS)
+    assert PARTIAL_TRANSPORT.score(graph, added, context).tolist() == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+def test_reciprocal_ranks(graph: CandidateGraph, context: ScoringContext) -> None:
+    """CSLS of 0: 4 .4, 5 -.2; of 1: 4 .3, 7 -.5; of 3: 5 .1, 7 -.9. Best at 4 .4, 5 .1, 7 -.5; at 0 .4, 1 .3, 3 .1.
+
+    Less the best of the target: 0: 0, -.3; 1: -.1, 0; 3: 0, -.4, so 1 looks at 7 first. Less the best of the source:
+    at 4: 0 and 0, 0 the first; at 5: -.6 of 0, 0 of 3; at 7: -.8 of 1, -1 of 3.
+    """
+    found = RECIPROCAL.score(graph, np.zeros(6, dtype=np.float32), context)
+    ranks = np.array([(1 + 1) / 2, (2 + 2) / 2, (2 + 2) / 2, (1 + 1) / 2, (1 + 1) / 2, (2 + 2) / 2])
+    assert found.tolist() == pytest.approx((-ranks + 0.2 * np.tanh(graph.column("csls"))).tolist(), abs=1e-5)

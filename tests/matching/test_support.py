@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray
-from largegnn.matching.candidates import preferred
+from largegnn.matching.neighbor_rows import neighbor_rows
+from largegnn.matching.relations import count_relations, counterparts, likelihood
 from largegnn.matching.support import SupportFinder
-from largegnn.matching.weighted_rows import weigh_neighbors
-from tests.matching.slow_support import Edge, make_task, preferred_slowly, support_slowly
+from tests.matching.slow_support import Edge, likely_slowly, make_task, support_slowly
 
 
 def make_graph(scores: dict[Edge, float]) -> tuple[CandidateGraph, FloatArray]:
@@ -44,24 +44,25 @@ def test_support_is_its_definition(case: tuple[AlignmentTask, dict[Edge, float]]
     seeds = {(int(source), int(target)): 1.0 for source, target in task.train_links}
     for _ in range(passes):
         matched = dict(seeds)
-        for edge, certainty in preferred_slowly(expected).items():
-            matched[edge] = matched.get(edge, 0.0) + certainty
+        for edge, certainty in likely_slowly(expected).items():
+            matched[edge] = min(matched.get(edge, 0.0) + certainty, 1.0)
         support = {edge: support_slowly(task, edge, matched) for edge in scores}
         expected = {edge: score + weight * support[edge] for edge, score in scores.items()}
     graph, values = make_graph(scores)
     before = values.copy()
-    supported, found = SupportFinder(task, task.train_links, weight, passes).add_to(graph, values)
+    supported, found = SupportFinder(task, task.train_links, weight).add_to(graph, values, passes)
     assert found.dtype == supported.dtype == np.float32
     assert found.tolist() == pytest.approx([support[edge] for edge in sorted(scores)], abs=1e-5)
     assert supported.tolist() == pytest.approx([expected[edge] for edge in sorted(scores)], abs=1e-5)
     assert np.array_equal(values, before)
 
 
-def test_a_seed_counts_one_and_a_relation_that_reaches_many_less() -> None:
+def test_a_relation_that_reaches_many_says_less() -> None:
     """Source 0 - 1 by a relation of its own, 0 - 2 by one with which 2 reaches 0, 3 and 4; the same in the target.
 
     0   --r-- 1     3 --s-- 2 --s-- 4        5 --p-- 6, 5 --q-- 7, 8 --q-- 7, 9 --q-- 7
-    Between 0 and 5: seed (1, 6) adds 1, seed (2, 7) 3^-1/4 on either side.
+    No two seeds are joined, so nothing is known of relations: all are alike with a likelihood of a tenth.
+    Between 0 and 5: seed (1, 6) adds a tenth, seed (2, 7) that times 3^-1/4 on either side.
     """
     triples = [(0, 0, 1), (0, 1, 2), (3, 1, 2), (4, 1, 2), (5, 2, 6), (5, 3, 7), (8, 3, 7), (9, 3, 7)]
     graph, scores = make_graph({(0, 5): 0.5, (0, 6): 0.1})
@@ -73,20 +74,38 @@ def test_a_seed_counts_one_and_a_relation_that_reaches_many_less() -> None:
         ([(3, 8)], 0.0),
     ):
         task = make_task(5, 5, triples, seeds)
-        supported, support = SupportFinder(task, task.train_links, 0.1, 1).add_to(graph, scores)
-        assert support.tolist() == pytest.approx([expected, 0.0])
-        assert supported.tolist() == pytest.approx([0.5 + 0.1 * expected, 0.1])
+        finder = SupportFinder(task, task.train_links, 0.1)
+        matched = counterparts(task, task.train_links, np.ones(len(seeds), dtype=np.float32))
+        supported, support = finder.add_to(graph, scores, 1, matched)
+        assert support.tolist() == pytest.approx([0.1 * expected, 0.0])
+        assert supported.tolist() == pytest.approx([0.5 + 0.01 * expected, 0.1])
+
+
+def test_relations_that_answer_to_each_other_say_more() -> None:
+    """20 pairs of seeds are joined by r and p, as often by s and q: 40 - 41 by r supports 82 - 83 by p, not by q."""
+    triples = [(2 * pair, pair % 2, 2 * pair + 1) for pair in range(20)] + [(40, 0, 41)]
+    others = [(head + 42, relation + 2, tail + 42) for head, relation, tail in triples]
+    seeds = [(entity, entity + 42) for entity in (*range(40), 41)]
+    graph, scores = make_graph({(40, 82): 0.5})
+    found = {}
+    for relation in (2, 3):
+        task = make_task(42, 42, [*triples, *others[:-1], (82, relation, 83)], seeds)
+        matched = counterparts(task, task.train_links, np.ones(len(seeds), dtype=np.float32))
+        (found[relation],) = SupportFinder(task, task.train_links, 0.1).add_to(graph, scores, 1, matched)[1].tolist()
+    assert found[2] == pytest.approx(10.5 / 15), "ten times seen together, five unseen times that count a tenth each"
+    assert found[3] == pytest.approx(0.5 / 15)
 
 
 def test_support_ends_at_two() -> None:
-    """A star of five, every ray a seed and a relation's only one."""
-    triples = [(0, 0, ray) for ray in range(1, 6)] + [(6, 2, ray) for ray in range(7, 12)]
-    task = make_task(6, 6, triples, [(ray, ray + 6) for ray in range(1, 6)])
-    graph, scores = make_graph({(0, 6): 0.5})
-    for number, expected in ((1, 1.0), (2, 2.0), (3, 2.0), (5, 2.0)):
+    """A star of many rays, each a seed and a relation's only one, and so is the centre."""
+    triples = [(0, 0, ray) for ray in range(1, 60)] + [(60, 2, ray) for ray in range(61, 120)]
+    task = make_task(60, 60, triples, [(ray, ray + 60) for ray in range(60)])
+    graph, scores = make_graph({(0, 60): 0.5})
+    for number in (2, 3, 60):
         supported, support = SupportFinder(task, task.train_links[:number], 1.0).add_to(graph, scores)
-        assert support.tolist() == [expected]
-        assert supported.tolist() == [0.5 + expected]
+        rays = number - 1
+        assert support.tolist() == pytest.approx([min(rays * (rays + 0.5) / (rays + 5), 2.0)])
+        assert supported.tolist() == pytest.approx([0.5 + support[0]])
 
 
 CHAIN = [(0, 0, 1), (1, 0, 2), (2, 0, 3), (4, 2, 5), (5, 2, 6), (6, 2, 7)]
@@ -97,12 +116,12 @@ def test_support_turns_a_wrong_choice_into_the_right_one() -> None:
     scores = {(1, 5): 0.5, (1, 6): 0.55, (2, 5): 0.55, (2, 6): 0.5, (3, 7): 0.9}
     graph, values = make_graph(scores)
     task = make_task(4, 4, CHAIN, [(0, 4)])
-    supported, _ = SupportFinder(task, task.train_links, 0.3).add_to(graph, values)
+    supported, _ = SupportFinder(task, task.train_links, 2.0).add_to(graph, values)
     found = dict(zip(sorted(scores), supported.tolist(), strict=True))
     assert found[1, 5] > found[1, 6]
     assert found[2, 6] > found[2, 5]
     # One pass sees the seed and (3, 7); the next also sees that (1, 5) and (2, 6) speak for each other.
-    once, _ = SupportFinder(task, task.train_links, 0.3, passes=1).add_to(graph, values)
+    once, _ = SupportFinder(task, task.train_links, 2.0).add_to(graph, values, passes=1)
     assert supported[0] > once[0]
     unmoved, _ = SupportFinder(task, task.train_links, 0.0).add_to(graph, values)
     assert np.array_equal(unmoved, values)
@@ -129,12 +148,14 @@ def graph_with_hubs(num_entities: int, offset: int, relation: int) -> list[tuple
     return [(head + offset, way + relation, tail + offset) for head, way, tail in rays + ring]
 
 
-@pytest.mark.parametrize("num_seeds", [0, 1, 40, 2000])
+@pytest.mark.parametrize("num_seeds", [0, 40, 2000])
 def test_support_of_hubs_is_the_product_of_matrices(num_seeds: int) -> None:
     """Long rows against few marks and many, and more targets than the sieve tells apart."""
     number = 6000
     rng = np.random.default_rng(num_seeds)
-    seeds = rng.integers(HUBS, number, (num_seeds, 2)) + np.array([0, number])
+    # One to one, as else the strongest of several neighbours counts.
+    seeds = np.stack([rng.permutation(np.arange(HUBS, number))[:num_seeds] for _ in range(2)], axis=1)
+    seeds = seeds + np.array([0, number])
     triples = graph_with_hubs(number, 0, 0) + graph_with_hubs(number, number, 2)
     task = make_task(number, number, triples, [(int(source), int(target)) for source, target in seeds])
     ends = np.concatenate([rng.integers(0, number, (20_000, 2)), rng.integers(0, HUBS, (20, 2))])
@@ -142,17 +163,22 @@ def test_support_of_hubs_is_the_product_of_matrices(num_seeds: int) -> None:
     ends = np.unique(ends, axis=0) + np.array([0, number])
     scores = (rng.permutation(len(ends)) / 8).astype(np.float32)
     graph = CandidateGraph(ends[:, 0], ends[:, 1])
-    _, found = SupportFinder(task, task.train_links, 0.3, passes=1).add_to(graph, scores)
-    edges, gap = preferred(graph, scores, 1.0)
-    certainty = np.concatenate([np.ones(len(task.train_links)), 1 / (1 + np.exp(1 - 12 * gap.astype(np.float64)))])
-    pairs = np.concatenate([task.train_links, ends[edges]])
-    split, shape = task.num_source_triples, (number, number)
-    sides = (task.triples[:split], 0), (task.triples[split:], number)
-    rows = [weigh_neighbors(side, number, offset) for side, offset in sides]
-    source, target = (sparse.csr_array((row.weights, row.ids, row.ptr), shape=shape) for row in rows)
-    reached = source @ sparse.csr_array((certainty, (pairs[:, 0], pairs[:, 1] - number)), shape=shape)
-    expected = np.asarray(reached[ends[:, 0]].multiply(target[ends[:, 1] - number]).sum(axis=1)).ravel()
-    assert (expected > 0).sum() > 1000
+    near = neighbor_rows(task, 0), neighbor_rows(task, 1)
+    matched = counterparts(task, task.train_links, rng.random(num_seeds).astype(np.float32))
+    _, found = SupportFinder(task, task.train_links, 0.3).add_to(graph, scores, 1, matched)
+    counts = count_relations(task, *near, matched)
+    # Of each relation and direction one matrix a side; no two entities are joined twice but hubs.
+    expected = np.zeros(len(ends))
+    for one in range(4):
+        for other in range(4):
+            source, target = (
+                sparse.csr_array((row.weights * (row.ways == way), row.ids, row.ptr), shape=(number, number))
+                for row, way in zip(near, (one, other), strict=True)
+            )
+            middle = sparse.csr_array((matched.certainties, matched.ids, matched.ptr), shape=(number, number))
+            said = (source @ middle)[ends[:, 0]].multiply(target[ends[:, 1] - number]).sum(axis=1)
+            expected += np.asarray(said).ravel() * likelihood(counts, one, other)
+    assert (expected > 0).sum() >= min(1000, num_seeds)
     assert np.allclose(found, np.minimum(expected, 2.0), atol=1e-5)
 
 

@@ -81,9 +81,11 @@ def test_matched_neighbours_by_hand(explainer: Explainer) -> None:
     reaches d; the same in the target: 1.
     """
     strong, weak = candidate(explainer, B, B2).matched_neighbors
-    assert strong == NeighborExplanation("c", "C", ("s",), ("q",), 1.0)
+    # Two matched triples of s and q, and of r and p, always together: (2 + 5 / 10) / (2 + 5).
+    assert strong == NeighborExplanation("c", "C", ("s",), ("q",), strong.weight)
+    assert strong.weight == pytest.approx(2.5 / 7)
     assert weak == NeighborExplanation("a", "A", ("^r",), ("^p",), weak.weight)
-    assert weak.weight == pytest.approx(2**-0.5)
+    assert weak.weight == pytest.approx(2**-0.5 * 2.5 / 7)
     assert neighbors(explainer, D, D2) == [("c", "C")], "c and C are seeds; e = E is not mutual"
     assert neighbors(explainer, E, E2) == [("d", "D")], "accepted pairs speak as well"
     assert neighbors(explainer, E, D2) == []

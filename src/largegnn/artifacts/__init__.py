@@ -15,6 +15,7 @@ from largegnn.artifacts.history import EpochRecord, RoundRecord
 from largegnn.artifacts.neighbors import Neighbors, SearchRecord
 from largegnn.artifacts.pairs import are_among, pair_keys
 from largegnn.artifacts.plain import from_plain, to_plain
+from largegnn.artifacts.relations import RelationAlignment
 from largegnn.artifacts.report import Cost, Evaluation, PairFigures, Protocol, RankFigures, ReliabilityRow
 from largegnn.artifacts.task import AlignmentTask, SeedsFrom, StringTable, TaskNames
 
@@ -39,6 +40,7 @@ __all__ = [
     "PartitionQuality",
     "Protocol",
     "RankFigures",
+    "RelationAlignment",
     "ReliabilityRow",
     "RoundRecord",
     "SearchRecord",

@@ -16,7 +16,7 @@ from largegnn.seams.tables import EXPORTERS
 
 __all__ = ["export_command"]
 
-_FORMS = f"{', '.join(EXPORTERS)}, embeddings-safetensors, embeddings-npy"
+_FORMS = f"{', '.join(EXPORTERS)}, sssom-relations, embeddings-safetensors, embeddings-npy"
 
 
 def export_command(

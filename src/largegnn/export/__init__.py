@@ -16,6 +16,7 @@ import polars as pl
 from largegnn.errors import InputError
 from largegnn.export.embeddings import EMBEDDING_FORMS, ENTITY_LIST, export_embeddings
 from largegnn.export.info import Exporter, ExportInfo
+from largegnn.export.relation_mappings import RELATION_FORMS, export_relations
 from largegnn.export.table import COLUMNS, accepted_rows, alignment_table
 from largegnn.seams.tables import EXPORTERS
 
@@ -23,11 +24,13 @@ __all__ = [
     "COLUMNS",
     "EMBEDDING_FORMS",
     "ENTITY_LIST",
+    "RELATION_FORMS",
     "ExportInfo",
     "Exporter",
     "alignment_table",
     "export",
     "export_embeddings",
+    "export_relations",
     "file_of_form",
     "form_names",
 ]
@@ -36,14 +39,16 @@ _log = logging.getLogger(__name__)
 
 
 def form_names() -> list[str]:
-    """What can be exported: the entries of the table `exporters`, and the forms of embeddings."""
-    return [*EXPORTERS, *EMBEDDING_FORMS]
+    """What can be exported: the entries of the table `exporters`, and the forms of relations and embeddings."""
+    return [*EXPORTERS, *RELATION_FORMS, *EMBEDDING_FORMS]
 
 
 def file_of_form(form: str) -> str:
     """What the file of a form is called; an unknown form is refused with those there are."""
     if form in EMBEDDING_FORMS:
         return EMBEDDING_FORMS[form].file_name
+    if form in RELATION_FORMS:
+        return RELATION_FORMS[form]
     if form not in EXPORTERS and ":" not in form:
         raise InputError(f"no export form is called {form[:100]!r}", expected=f"one of {', '.join(form_names())}")
     return _exporter(form).file_name
@@ -67,8 +72,9 @@ def export(form: str | Exporter, table: pl.DataFrame, path: Path, info: ExportIn
 
 def _exporter_of_pairs(form: str) -> Exporter:
     file_of_form(form)
-    if form in EMBEDDING_FORMS:
-        raise InputError(f"{form} takes embeddings, not pairs", expected=f"one of {', '.join(EXPORTERS)}", found=form)
+    if form in EMBEDDING_FORMS or form in RELATION_FORMS:
+        kind = "embeddings" if form in EMBEDDING_FORMS else "relations"
+        raise InputError(f"{form} takes {kind}, not pairs", expected=f"one of {', '.join(EXPORTERS)}", found=form)
     return _exporter(form)
 
 

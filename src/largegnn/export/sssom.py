@@ -24,7 +24,7 @@ from largegnn.export.iris import with_iris
 from largegnn.export.table import share_no_higher
 from largegnn.machine.atomic import ByteSink, write_files
 
-__all__ = ["SSSOM"]
+__all__ = ["SSSOM", "sssom_header"]
 
 _ROWS = 250_000
 _SIDES = {"source": "subject", "target": "object"}
@@ -41,7 +41,7 @@ def _write_sssom(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
     prefixes = choose_prefixes((named[f"{side}_iri"] for side in _SIDES), info.prefixes)
 
     def write(sink: ByteSink) -> None:
-        sink.write(_header(info, prefixes, measure).encode("utf-8"))
+        sink.write(sssom_header(info, prefixes, measure).encode("utf-8"))
         columns = _rows(named.clear(), prefixes, info).columns
         sink.write(("\t".join(columns) + "\n").encode("utf-8"))
         for part in named.iter_slices(_ROWS):
@@ -82,7 +82,8 @@ def _rows(part: pl.DataFrame, prefixes: dict[str, str], info: ExportInfo) -> pl.
     )
 
 
-def _header(info: ExportInfo, prefixes: dict[str, str], measure: str) -> str:
+def sssom_header(info: ExportInfo, prefixes: dict[str, str], measure: str) -> str:
+    """The head of an SSSOM file: where it comes from, what its similarity is, what its prefixes stand for."""
     origin = "\0".join([info.tool_version, info.title, info.description, info.created.isoformat()])
     facts = {
         "sssom_version": _SCHEMA_VERSION,

@@ -1,8 +1,9 @@
 """Channels: each proposes candidate pairs and says how strongly, in columns of evidence. Our own two.
 
 In: the candidates so far and what is known of the graphs. Out: the candidates with more pairs, more evidence, or both.
-`structure` proposes the pairs that the search found from either side, with `cosine` and `csls`; `rules` adds `support`,
-the matched neighbours that speak for a pair. Without `rules` the result is exactly the system of the paper.
+`structure` proposes the pairs that the search found from either side, with `cosine` and `csls`; `rules` proposes pairs
+next to matched pairs and adds `support`, the matched neighbours that speak for a pair. Without `rules` the result is
+exactly the system of the paper.
 A new channel is a function like these and an entry in the table.
 """
 
@@ -14,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from largegnn.artifacts import AlignmentTask, CandidateGraph, EntityEmbeddings, FloatArray, IntArray, Neighbors
+from largegnn.artifacts import AlignmentTask, CandidateGraph, EntityEmbeddings, FloatArray, IntArray, Mask, Neighbors
 from largegnn.artifacts.arrays import check_range
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.errors import ArtifactError
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 _PIECE = 1 << 16
+_WALKS = 2  # times that pairs are proposed, after one pass of support each
+_PASSES = 2  # of support in the end
 _NEAREST = 5  # neighbourhood of CSLS over few candidates
 LITERAL_PER_COSINE = 0.5  # what the similarity of names and values counts, beside a cosine
 
@@ -46,7 +49,7 @@ class ChannelContext:
     """What a channel may look at: the graphs without test links, the seeds (k, 2), vectors, and what the search found.
 
     `weights` say what one unit of each kind of evidence adds to a cosine, `similarity_weights` how much vectors and
-    literals count in the similarity of both.
+    literals count in the similarity of both. `rule_candidates` is how many pairs rules may propose for each source.
     """
 
     task: AlignmentTask
@@ -58,6 +61,7 @@ class ChannelContext:
     weights: Mapping[str, float]
     literal_evidence: LiteralEvidence = field(default_factory=LiteralEvidence.empty)
     similarity_weights: Mapping[str, float] = field(default_factory=lambda: {"cosine": 1.0, "literal": 1.0})
+    rule_candidates: int = 0
 
 
 class Channel(Protocol):
@@ -101,12 +105,7 @@ def literals(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
     edges = joined.find(evidence.pairs)
     for name, values in zip(evidence.columns, evidence.evidence, strict=True):
         columns[name][edges] = values
-    joined = joined.with_evidence(**columns)
-    similarity = np.zeros(len(joined), dtype=np.float64)
-    for name, scale in (("cosine", 1.0), ("literal", LITERAL_PER_COSINE)):
-        if name in joined.evidence:
-            similarity += scale * context.similarity_weights[name] * np.maximum(joined.column(name), 0.0)
-    return relocalised(joined.with_evidence(similarity=similarity), context.csls_k)
+    return _with_similarity(joined.with_evidence(**columns), context)
 
 
 def relocalised(graph: CandidateGraph, k: int) -> CandidateGraph:
@@ -159,14 +158,47 @@ def _with_cosines(joined: CandidateGraph, before: CandidateGraph, context: Chann
     return found.with_evidence(csls=local)
 
 
+def _with_similarity(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
+    """The candidates with the similarity by vectors and literals, and its CSLS."""
+    similarity = np.zeros(len(graph), dtype=np.float64)
+    for name, scale in (("cosine", 1.0), ("literal", LITERAL_PER_COSINE)):
+        if name in graph.evidence:
+            similarity += scale * context.similarity_weights[name] * np.maximum(graph.column(name), 0.0)
+    return relocalised(graph.with_evidence(similarity=similarity), context.csls_k)
+
+
 def rules(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
-    """How many matched neighbours speak for each pair, by the seeds and by the pairs both sides prefer."""
+    """How many matched neighbours speak for each pair, by the seeds and by the pairs both sides prefer.
+
+    Where there are vectors to compare by, pairs next to matched pairs become candidates too.
+    """
     weight = context.weights.get("support", 0.0)
     if not weight or not len(graph):
         return graph.with_evidence(support=np.zeros(len(graph), dtype=np.float32))
-    # No name for the finder: it is large, and needed no longer. CSLS counts a cosine twice.
-    finder = SupportFinder(context.task, context.seeds, 2.0 * weight)
-    return graph.with_evidence(support=finder.add_to(graph, graph.column(csls_column(graph)))[1])
+    walks = _WALKS if context.rule_candidates and "cosine" in graph.evidence else 0
+    # CSLS counts a cosine twice.
+    finder, matched = SupportFinder(context.task, context.seeds, 2.0 * weight), None
+    for _ in range(walks):
+        supported, _support = finder.add_to(graph, graph.column(csls_column(graph)), 1, matched)
+        matched = finder.matched(graph, supported)
+        graph = _with_pairs(graph, finder.propose(matched, _searched(context), context.rule_candidates), context)
+    passes = _PASSES if walks else _PASSES + 1
+    _supported, support = finder.add_to(graph, graph.column(csls_column(graph)), passes, matched)
+    return graph.with_evidence(support=support)
+
+
+def _searched(context: ChannelContext) -> Mask:
+    """Which entities a search found something for, (n,): others have no vector to be compared by."""
+    searched = np.zeros(context.task.num_entities, dtype=bool)
+    for found in (context.source_neighbors, context.target_neighbors):
+        searched[found.queries[(found.ids >= 0).any(axis=1)]] = True
+    return searched
+
+
+def _with_pairs(graph: CandidateGraph, pairs: IntArray, context: ChannelContext) -> CandidateGraph:
+    """The candidates with more pairs (p, 2), and what vectors say of these; literals were not asked about them."""
+    joined = _with_cosines(graph.joined_with(pairs), graph, context)
+    return _with_similarity(joined, context) if "similarity" in graph.evidence else joined
 
 
 def _refuse_nonsense(name: str, graph: object, task: AlignmentTask) -> None:

@@ -2,7 +2,7 @@
 
 In: the triples, the matched pairs, one pair of entities. Out: neighbour pairs that are matched, strongest first, each
 with the relations on both sides. Cost: the triples of the two entities, after one pass that indexes all triples by end
-(`TripleIndex`), which serves any number of pairs.
+and learns which relations answer to each other (`TripleIndex`), which serves any number of pairs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from largegnn.artifacts import AlignmentTask, IntArray
-from largegnn.matching.weighted_rows import weigh_neighbors
+from largegnn.matching.neighbor_rows import NeighborRows, neighbor_rows
+from largegnn.matching.relations import count_relations, counterparts, likelihood
 
 __all__ = ["Hop", "MatchedNeighbors", "TripleIndex", "matched_neighbors"]
 
@@ -37,19 +38,17 @@ class MatchedNeighbors:
 
 
 class TripleIndex:
-    """The triples of a task by the entities at their ends, and how much each neighbour narrows an entity down."""
+    """The triples of a task by the entities at their ends, and how much two neighbours say by the `matched` (k, 2)."""
 
-    def __init__(self, task: AlignmentTask) -> None:
+    def __init__(self, task: AlignmentTask, matched: IntArray) -> None:
         triples, split = task.triples, task.num_source_entities
         self._triples, self._split = triples, split
         ends = np.concatenate([triples[:, 0], triples[:, 2]])
         self._order = np.argsort(ends, kind="stable")
         self._ptr = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=task.num_entities))])
-        at = task.num_source_triples
-        self._weights = (
-            weigh_neighbors(triples[:at], split, 0),
-            weigh_neighbors(triples[at:], task.num_target_entities, split),
-        )
+        self._rows = neighbor_rows(task, 0), neighbor_rows(task, 1)
+        sure = np.ones(len(matched), dtype=np.float32)
+        self._counts = count_relations(task, *self._rows, counterparts(task, matched, sure))
 
     def hops(self, entity: int) -> dict[int, list[Hop]]:
         """The neighbours of an entity, itself left out, each with the relations that lead there."""
@@ -65,13 +64,26 @@ class TripleIndex:
                 known.append(hop)
         return found
 
-    def weight(self, entity: int, neighbor: int) -> float:
-        """How much a neighbour narrows an entity down; 0 where it is none."""
-        side = int(entity >= self._split)
-        rows, offset = self._weights[side], self._split * side
-        begin, end = rows.ptr[entity - offset], rows.ptr[entity - offset + 1]
-        index = begin + int(np.searchsorted(rows.ids[begin:end], neighbor - offset))
-        return float(rows.weights[index]) if index < end and rows.ids[index] == neighbor - offset else 0.0
+    def weight(self, source: int, neighbor: int, target: int, counterpart: int) -> float:
+        """How much a matched pair of neighbours says for a pair: by the two relations that say most; 0 for none."""
+        split, (near_source, near_target) = self._split, self._rows
+        ways = _entries(near_source, source, neighbor), _entries(near_target, target - split, counterpart - split)
+        return max(
+            (
+                float(near_source.weights[one]) * float(near_target.weights[other])
+                * likelihood(self._counts, near_source.ways[one], near_target.ways[other])
+                for one in ways[0]
+                for other in ways[1]
+            ),
+            default=0.0,
+        )  # fmt: skip
+
+
+def _entries(rows: NeighborRows, entity: int, neighbor: int) -> range:
+    """The entries of a neighbour in an entity's row."""
+    begin, end = rows.ptr[entity], rows.ptr[entity + 1]
+    low, high = np.searchsorted(rows.ids[begin:end], [neighbor, neighbor + 1])
+    return range(int(begin + low), int(begin + high))
 
 
 def matched_neighbors(
@@ -85,7 +97,7 @@ def matched_neighbors(
             int(counterpart),
             tuple(hops),
             tuple(near_target[int(counterpart)]),
-            index.weight(source, neighbor) * index.weight(target, int(counterpart)),
+            index.weight(source, neighbor, target, int(counterpart)),
         )
         for neighbor, hops in near_source.items()
         for counterpart in counterparts.get(neighbor, ())

@@ -3,8 +3,10 @@
 In: a `CandidateGraph` and the evidence that is added to a cosine, already weighed. Out: one score for each edge.
 `cosine` is the plain similarity, `csls` takes off how near an entity is to everything (Lample et al., 2018),
 `transport` lets all entities of both sides compete for each other (Sinkhorn), which suits graphs where nearly every
-entity has a counterpart. A scoring also says what a margin is worth that has no rival, and how sure its margins are
-where nothing was learnt. A plain function of the same arguments will do for a scoring of one's own.
+entity has a counterpart; `partial_transport` does so where many have none, too. `reciprocal` asks at which rank each
+end would take the other, if it looked at how much the other prefers it (RInf, Zeng et al., 2021).
+A scoring also says what a margin is worth that has no rival, and how sure its margins are where nothing was learnt. A
+plain function of the same arguments will do for a scoring of one's own.
 """
 
 from __future__ import annotations
@@ -15,14 +17,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from largegnn.artifacts import CandidateGraph, EntityEmbeddings, FloatArray
+from largegnn.artifacts import CandidateGraph, EntityEmbeddings, FloatArray, IntArray
+from largegnn.matching.candidates import rank_at
 from largegnn.matching.dense import dense_plan, fits_dense
+from largegnn.matching.partial_transport import partial_plan
 from largegnn.matching.transport import transport_sparse
 from largegnn.seams.tables import SCORINGS
 
 __all__ = [
     "COSINE",
     "CSLS",
+    "PARTIAL_TRANSPORT",
+    "RECIPROCAL",
     "TRANSPORT",
     "Scoring",
     "ScoringContext",
@@ -35,12 +41,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ScoringContext:
-    """What a scoring may look at besides the graph: the vectors behind it, and how to balance a transport."""
+    """What a scoring may look at besides the graph: the vectors behind it, how to balance a transport, and how many
+    links are expected among the entities, None where nobody knows.
+    """
 
     embeddings: EntityEmbeddings
     temperature: float
     iterations: int
     device: torch.device
+    num_links: float | None = None
 
 
 ScoreFunction = Callable[[CandidateGraph, FloatArray, ScoringContext], FloatArray]
@@ -61,7 +70,7 @@ class Scoring:
 
     score: ScoreFunction
     lone_margin: float = 0.5
-    stand_in: StandIn = field(default_factory=lambda: StandIn({"csls": 3.2, "support": 0.4}, (6.5, 5.0), -2.1))
+    stand_in: StandIn = field(default_factory=lambda: StandIn({"csls": 3.2, "support": 0.8}, (6.5, 5.0), -2.1))
 
 
 def scoring_of(name: str) -> Scoring:
@@ -111,8 +120,35 @@ def _transport(graph: CandidateGraph, added: FloatArray, context: ScoringContext
     return values
 
 
+def _partial_transport(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:
+    """The logarithm of the plan over the candidates and "no counterpart"."""
+    scores = _csls(graph, added, context) / np.float32(2)
+    return partial_plan(graph, scores, context.temperature, context.iterations, num_links=context.num_links)
+
+
+def _reciprocal(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:
+    """Less the mean of two ranks: each end ranks its candidates by how near they come to what these could have."""
+    scores = _csls(graph, added, context)
+    # Who is the best of several looks at its own scores.
+    ranks = [
+        rank_at(own, np.float32(1.01) * scores - _best_at(other, scores))
+        for own, other in ((graph.sources, graph.targets), (graph.targets, graph.sources))
+    ]
+    # Ranks are whole numbers: of equal ones the score decides, which is far less than half a rank.
+    return np.asarray(-(ranks[0] + ranks[1]) / 2 + 0.2 * np.tanh(scores), dtype=np.float32)
+
+
+def _best_at(ends: IntArray, scores: FloatArray) -> FloatArray:
+    """The best score at the end of each edge (e,)."""
+    best = np.full(int(ends.max(initial=-1)) + 1, -np.inf, dtype=np.float32)
+    np.maximum.at(best, ends, scores)
+    return best[ends]
+
+
 # The weights of CSLS were learnt from the valid links of ContEA_FR_EN, those of transport follow from how often pairs
 # of EN_FR_15K_V1 are right by margin. Transport scores are logarithms, so their margins are large.
-COSINE = Scoring(_cosine, 0.25, StandIn({"csls": 3.2, "support": 0.4}, (13.0, 10.0), -2.1))
+COSINE = Scoring(_cosine, 0.25, StandIn({"csls": 3.2, "support": 0.8}, (13.0, 10.0), -2.1))
 CSLS = Scoring(_csls)
+PARTIAL_TRANSPORT = Scoring(_partial_transport, 5.0, StandIn({}, (0.65, 0.65), -0.9))
+RECIPROCAL = Scoring(_reciprocal, 5.0, StandIn({"csls": 3.2, "support": 0.8}, (0.65, 0.65), -2.1))
 TRANSPORT = Scoring(_transport, 5.0, StandIn({}, (0.65, 0.65), -0.9))

@@ -1,79 +1,125 @@
 """Neighbourhood support: how many neighbours of the two ends of a candidate pair are themselves counterparts.
 
 In: the triples, the seeds, candidate edges with scores. Out: a support for each edge, and scores that count it in.
-The idea: if s and t are the same, their neighbours are too. A neighbour pair (a, b) that is a seed, or a pair both
-sides prefer, speaks for (s, t) by its own certainty times how much a narrows s down and b narrows t down (see
-`weighted_rows`). The embeddings know this only in sum; the single facts tell near-equal candidates apart, and they are
-what a person can check. The pairs preferred after counting support are better than before, so it is done a few times.
+The idea: if s and t are the same, their neighbours are too. A neighbour pair (a, b) that is a seed, or that a transport
+over all candidates holds for likely (`partial_transport`), speaks for (s, t) by its own certainty, by how likely the
+relation from s to a says what the one from t to b says (`relations`), and by how much these narrow s and t down
+(`neighbor_rows`). The embeddings know this only in sum; the single facts tell near-equal candidates apart, and they are
+what a person can check. The pairs found likely after counting support are better than before, and so are the relations
+learnt from them, so it is done a few times.
 How it is counted: the counterparts of a source's neighbours are marked once, and each of its candidates t looks up its
 own neighbours among them; or they are looked up among those of t where that is less work, as with a hub.
 Cost: the smaller of the two neighbourhoods for each edge, and its logarithm; memory linear in edges and triples.
 
-# Departs: not in the paper, which decides by the embeddings alone. Akin to PARIS (Suchanek et al., 2011), without its
-#     fixpoint over relations.
+# Departs: not in the paper, which decides by the embeddings alone. Akin to PARIS (Suchanek et al., 2011), with local
+#     functionality and a likelihood of relations in place of its subsumption.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from scipy import sparse
+from typing import NamedTuple
 
-from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArray
+import numpy as np
+import numpy.typing as npt
+
+from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArray, Mask
 from largegnn.machine.compiled import compiled
 from largegnn.machine.progress import progress
-from largegnn.matching.candidates import preferred
-from largegnn.matching.weighted_rows import WeightedRows, weigh_neighbors
+from largegnn.matching.neighbor_rows import NeighborRows, neighbor_rows
+from largegnn.matching.partial_transport import partial_plan
+from largegnn.matching.relations import Counterparts, RelationCounts, count_relations, counterparts, likelihood
+from largegnn.matching.walking import propose_pairs
 
 __all__ = ["SupportFinder"]
 
 _MOST = 2.0  # support beyond this adds nothing: a hub's many neighbours prove no more than a few good ones
-_CERTAINTY = (12.0, -1.0)  # slope and offset from a pair's margin to the certainty it lends its neighbours
+_LEAST = 0.2  # certainty of a pair that speaks for its neighbours
+_TEMPERATURE, _STEPS = 0.02, 10  # of the transport that says how certain pairs are
 _LONG = 32  # a row that may be worth halving
 # Most neighbours of a candidate are not marked. A table this small stays in the nearest cache and says so at once.
 _SIEVE = 1 << 12
 
 
+class _Marks(NamedTuple):
+    """What the neighbours of the source at hand speak for.
+
+    `head` (num_targets,) is 1 + the first entry of each target, `following` that of the next one, 0 for none. An entry
+    has a way from the source and a strength. `marked` lists the targets that have any; `sieve` has their remainders.
+    """
+
+    head: IntArray
+    following: IntArray
+    ways: IntArray
+    strengths: npt.NDArray[np.float32]
+    marked: IntArray
+    sieve: npt.NDArray[np.bool_]
+
+
 class SupportFinder:
     """Knows the two graphs and the seeds; says how well candidate edges are supported."""
 
-    def __init__(self, task: AlignmentTask, seeds: IntArray, weight: float = 0.3, passes: int = 3) -> None:
-        """`weight` is what one unit of support adds to a score; `passes` how often pairs and support are redone."""
-        self._weight, self._passes, self._seeds = weight, passes, seeds
-        self._shape = (task.num_source_entities, task.num_target_entities)
-        split = task.num_source_triples
-        self._source = weigh_neighbors(task.triples[:split], task.num_source_entities, 0)
-        self._target = weigh_neighbors(task.triples[split:], task.num_target_entities, task.num_source_entities)
+    def __init__(self, task: AlignmentTask, seeds: IntArray, weight: float = 0.6) -> None:
+        """`weight` is what one unit of support adds to a score."""
+        self._task, self._weight, self._seeds = task, weight, seeds
+        self._near = neighbor_rows(task, 0), neighbor_rows(task, 1)
 
-    def add_to(self, graph: CandidateGraph, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Scores (e,) with support counted in, and the support itself (e,)."""
+    def add_to(
+        self, graph: CandidateGraph, scores: FloatArray, passes: int = 3, matched: Counterparts | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Scores (e,) with support counted in, and the support itself (e,).
+
+        `passes` say how often pairs and support are redone; the first is by `matched` if given.
+        """
         support = np.zeros(len(graph), dtype=np.float32)
         supported = scores
-        with progress("matched neighbours", self._passes, "passes") as work:
-            for _ in range(self._passes if len(graph) else 0):
-                support = self._support(graph, self._matched(graph, supported))
-                supported = scores + np.float32(self._weight) * support
+        with progress("matched neighbours", passes, "passes") as work:
+            for _ in range(passes if len(graph) else 0):
+                matched = self.matched(graph, supported) if matched is None else matched
+                support = self._support(graph, matched)
+                supported, matched = scores + np.float32(self._weight) * support, None
                 work.advance()
         return supported, support
 
-    def _matched(self, graph: CandidateGraph, scores: FloatArray) -> WeightedRows:
-        """The counterparts of each source, by the seeds and by the edges both ends prefer, each as certain as it is."""
-        edges, gap = preferred(graph, scores, alone=1.0)
-        slope, offset = _CERTAINTY
-        certainty = (1 / (1 + np.exp(-(slope * gap + offset)))).astype(np.float32)
-        rows = np.concatenate([self._seeds[:, 0], graph.sources[edges]])
-        columns = np.concatenate([self._seeds[:, 1], graph.targets[edges]]) - self._shape[0]
-        weights = np.concatenate([np.ones(len(self._seeds), dtype=np.float32), certainty])
-        matrix = sparse.csr_array((weights, (rows, columns)), shape=self._shape)
-        return WeightedRows(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
+    def matched(self, graph: CandidateGraph, scores: FloatArray) -> Counterparts:
+        """The counterparts of each source, by the seeds and by a transport over the edges, with certainty."""
+        plan = np.exp(partial_plan(graph, scores / np.float32(2), _TEMPERATURE, _STEPS))
+        edges = np.flatnonzero(plan >= _LEAST)
+        pairs = np.concatenate([self._seeds, graph.pairs(edges)])
+        return counterparts(self._task, pairs, np.concatenate([np.ones(len(self._seeds), np.float32), plan[edges]]))
 
-    def _support(self, graph: CandidateGraph, matched: WeightedRows) -> FloatArray:
+    def propose(self, matched: Counterparts, allowed: Mask, number: int) -> IntArray:
+        """Pairs (p, 2) next to matched pairs, the `number` best supported of each source among the `allowed` (n,)."""
+        counts = count_relations(self._task, *self._near, matched)
+        return propose_pairs(self._task, self._near[0], matched, counts, allowed, number)
+
+    def _support(self, graph: CandidateGraph, matched: Counterparts) -> FloatArray:
         """The support of every edge (e,) by the matched pairs."""
+        counts = count_relations(self._task, *self._near, matched)
+        num_source, num_targets = self._task.num_source_entities, self._task.num_target_entities
+        most = _most_marks(self._near[0].ptr, self._near[0].ids, matched.ptr)
+        marks = _Marks(
+            np.zeros(num_targets, dtype=np.int32),
+            np.empty(most, dtype=np.int32),
+            np.empty(most, dtype=np.int32),
+            np.empty(most, dtype=np.float32),
+            np.empty(min(most, num_targets), dtype=np.int32),
+            np.zeros(_SIEVE, dtype=np.bool_),
+        )
         support = np.empty(len(graph), dtype=np.float32)
-        marks, marked = np.zeros(self._shape[1], dtype=np.float32), np.empty(self._shape[1], dtype=np.int32)
-        scratch = marks, marked, np.zeros(_SIEVE, dtype=np.bool_)
-        near = self._source, matched, self._target
-        _count_support(graph.sources, graph.targets, self._shape[0], *near, *scratch, _MOST, support)
+        _count_support(graph.sources, graph.targets, num_source, *self._near, matched, counts, marks, _MOST, support)
         return support
+
+
+@compiled
+def _most_marks(ptr: IntArray, ids: IntArray, matched_ptr: IntArray) -> int:
+    """The most entries that the neighbours of one source make."""
+    most = 0
+    for source in range(len(ptr) - 1):
+        number = 0
+        for index in range(ptr[source], ptr[source + 1]):
+            number += matched_ptr[ids[index] + 1] - matched_ptr[ids[index]]
+        most = max(most, number)
+    return most
 
 
 @compiled
@@ -81,97 +127,98 @@ def _count_support(
     sources: IntArray,
     targets: IntArray,
     offset: int,
-    near_source: WeightedRows,
-    matched: WeightedRows,
-    near_target: WeightedRows,
-    marks: FloatArray,
-    marked: IntArray,
-    sieve: IntArray,
+    near_source: NeighborRows,
+    near_target: NeighborRows,
+    matched: Counterparts,
+    counts: RelationCounts,
+    marks: _Marks,
     most: float,
     support: FloatArray,
 ) -> None:
-    """Fill in the support of edges (e,), those of one source standing together; ids of targets begin at `offset`.
-
-    `marks` (num_targets,) says how strongly the neighbours of the source at hand speak for each target, `marked` for
-    which they do, `sieve` which remainders these have.
-    """
+    """Fill in the support of edges (e,), those of one source standing together; ids of targets begin at `offset`."""
     # Single arrays: one taken out of a tuple is counted as in use each time, which costs more than the look at it.
-    ptr, ids, weights = near_target.ptr, near_target.ids, near_target.weights
+    ptr, ids, head, sieve, marked = near_target.ptr, near_target.ids, marks.head, marks.sieve, marks.marked
     edge = 0
     while edge < len(sources):
         source = sources[edge]
-        num_marked = _mark(source, near_source, matched, marks, marked, sieve)
+        num_marked = _mark(source, near_source, matched, marks)
         while edge < len(sources) and sources[edge] == source:
             target = targets[edge] - offset
-            begin, end = ptr[target], ptr[target + 1]
-            if end - begin > _LONG and num_marked * _halvings(end - begin) < end - begin:
-                support[edge] = _look_up_marks(marks, marked, num_marked, ids, weights, begin, end, most)
+            index, end = ptr[target], ptr[target + 1]
+            total = 0.0
+            if not num_marked:
+                pass
+            elif end - index > _LONG and num_marked * _halvings(end - index) < end - index:
+                # Few are marked and the row is long: each is looked up in it.
+                for number in range(num_marked):
+                    at = _find(ids, index, end, marked[number])
+                    if at < end and ids[at] == marked[number] and total < most:
+                        total += _strongest(marks, near_target, at, end, counts)
             else:
-                support[edge] = _walk_row(marks, sieve, ids, weights, begin, end, most)
+                while index < end and total < most:
+                    neighbor = ids[index]
+                    if sieve[neighbor & _SIEVE - 1] and head[neighbor] > 0:
+                        total += _strongest(marks, near_target, index, end, counts)
+                        while index + 1 < end and ids[index + 1] == neighbor:
+                            index += 1
+                    index += 1
+            support[edge] = min(total, most)
             edge += 1
-        for index in range(num_marked):
-            marks[marked[index]] = 0
-            sieve[marked[index] & _SIEVE - 1] = False
+        for number in range(num_marked):
+            head[marked[number]] = 0
+            sieve[marked[number] & _SIEVE - 1] = False
 
 
 @compiled
-def _mark(
-    source: int, near: WeightedRows, matched: WeightedRows, marks: FloatArray, marked: IntArray, sieve: IntArray
-) -> int:
+def _mark(source: int, near: NeighborRows, matched: Counterparts, marks: _Marks) -> int:
     """Mark the counterparts of a source's neighbours and list them; how many they are."""
-    count = 0
+    num_marked, num_entries = 0, 0
     for index in range(near.ptr[source], near.ptr[source + 1]):
         neighbor = near.ids[index]
         for link in range(matched.ptr[neighbor], matched.ptr[neighbor + 1]):
             counterpart = matched.ids[link]
-            if marks[counterpart] == 0:
-                marked[count] = counterpart
-                sieve[counterpart & _SIEVE - 1] = True
-                count += 1
-            marks[counterpart] += near.weights[index] * matched.weights[link]
-    return count
+            if marks.head[counterpart] == 0:
+                marks.marked[num_marked] = counterpart
+                marks.sieve[counterpart & _SIEVE - 1] = True
+                num_marked += 1
+            marks.ways[num_entries] = near.ways[index]
+            marks.strengths[num_entries] = near.weights[index] * matched.certainties[link]
+            marks.following[num_entries] = marks.head[counterpart]
+            num_entries += 1
+            marks.head[counterpart] = num_entries
+    return num_marked
 
 
 @compiled
-def _walk_row(
-    marks: FloatArray, sieve: IntArray, ids: IntArray, weights: FloatArray, begin: int, end: int, most: float
-) -> float:
-    """The weights of a row times the marks of its ids, in sum, which ends at `most`."""
-    total = 0.0
-    for index in range(begin, end):
-        if sieve[ids[index] & _SIEVE - 1]:
-            total += marks[ids[index]] * weights[index]
-            if total >= most:
-                return most
-    return total
+def _find(ids: IntArray, begin: int, end: int, wanted: int) -> int:
+    """The first index of a row at which no smaller id stands, by halving it."""
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) >> 1
+        if ids[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @compiled
-def _look_up_marks(
-    marks: FloatArray,
-    marked: IntArray,
-    num_marked: int,
-    ids: IntArray,
-    weights: FloatArray,
-    begin: int,
-    end: int,
-    most: float,
-) -> float:
-    """The same sum over the few marked, each looked up in the long row by halving it."""
-    total = 0.0
-    for number in range(num_marked):
-        low, high = begin, end
-        while low < high:
-            middle = (low + high) >> 1
-            if ids[middle] < marked[number]:
-                low = middle + 1
-            else:
-                high = middle
-        if low < end and ids[low] == marked[number]:
-            total += marks[marked[number]] * weights[low]
-            if total >= most:
-                return most
-    return total
+def _strongest(marks: _Marks, near: NeighborRows, index: int, end: int, counts: RelationCounts) -> float:
+    """What the strongest two ways say that lead to the neighbour at `index` of a row, and to its counterpart."""
+    ids, ways, weights, following = near.ids, near.ways, near.weights, marks.following
+    mark_ways, strengths = marks.ways, marks.strengths
+    neighbor, strongest = ids[index], 0.0
+    head = marks.head[neighbor]
+    while index < end and ids[index] == neighbor:
+        entry = head
+        while entry > 0:
+            entry -= 1
+            said = float(strengths[entry]) * float(weights[index])
+            if said > strongest:
+                strongest = max(strongest, said * likelihood(counts, mark_ways[entry], ways[index]))
+            entry = following[entry]
+        index += 1
+    return strongest
 
 
 @compiled

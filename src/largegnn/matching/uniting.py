@@ -13,7 +13,6 @@ import numpy as np
 
 from largegnn.artifacts import IntArray, Neighbors
 from largegnn.machine.compiled import compiled
-from largegnn.matching.weighted_rows import close_ranks
 
 __all__ = ["unite"]
 
@@ -32,7 +31,7 @@ def unite(source_neighbors: Neighbors, target_neighbors: Neighbors) -> tuple[Int
         *(ptr, ends, targets, cosines),
     )
     del found_by, found_scores
-    size = close_ranks(ptr, ends, targets, cosines)
+    size = _close_ranks(ptr, ends, targets, cosines)
     sources = np.repeat(np.arange(num_entities, dtype=np.int32), np.diff(ptr))
     # Copies, so that the room left for pairs both sides found is given back.
     return sources, targets[:size].copy(), cosines[:size].copy()
@@ -101,3 +100,18 @@ def _note_pairs(
                     cosines[ends[source]] = scores[place]
                     ends[source] += 1
             row += 1
+
+
+@compiled
+def _close_ranks(ptr: IntArray, ends: IntArray, ids: IntArray, values: IntArray) -> int:
+    """Move each row, `ptr[i]` to `ends[i]`, to where the one before it ends, in place; where the last one ends."""
+    free = 0
+    for row in range(len(ends)):
+        begin = ptr[row]
+        ptr[row] = free
+        for place in range(begin, ends[row]):
+            ids[free] = ids[place]
+            values[free] = values[place]
+            free += 1
+    ptr[len(ends)] = free
+    return free

@@ -106,11 +106,11 @@ class Explainer:
     ) -> None:
         self._task, self._names, self._alignment = task, names, alignment
         self._weighing, self._values = weighing, values
-        self._index = TripleIndex(task)
         self._seeds, self._given = task.seeds(seeds_from), task.given_seeds(seeds_from)
         self._is_seed = np.zeros(task.num_entities, dtype=bool)
         self._is_seed[self._seeds.ravel()] = True
-        self._counterparts = _by_source(np.concatenate([self._seeds, alignment.pairs[alignment.mutual]]))
+        matched = np.concatenate([self._seeds, alignment.pairs[alignment.mutual]])
+        self._index, self._counterparts = TripleIndex(task, matched), _by_source(matched)
         self._partner = np.full(task.num_entities, -1, dtype=np.int64)
         accepted = alignment.pairs[alignment.accepted]
         self._partner[accepted[:, 0]], self._partner[accepted[:, 1]] = accepted[:, 1], accepted[:, 0]

@@ -12,13 +12,22 @@ from largegnn.export.tabular import plain_names, write_parquet, write_tsv, write
 from largegnn.machine.atomic import write_files, write_text
 from largegnn.review.duplicates import duplicates_table
 from largegnn.review.origin import export_info
+from largegnn.review.relations import relations_table
 from largegnn.review.unmatched import unmatched_table
 
 if TYPE_CHECKING:
     from largegnn.export.info import ExportInfo
     from largegnn.stages.report import ReportInputs
 
-__all__ = ["Page", "alignment_parquet", "alignment_tsv", "duplicates_tsv", "report_json", "unmatched_tsv"]
+__all__ = [
+    "Page",
+    "alignment_parquet",
+    "alignment_tsv",
+    "duplicates_tsv",
+    "relations_tsv",
+    "report_json",
+    "unmatched_tsv",
+]
 
 Page = Callable[["ReportInputs", Path], int]
 
@@ -40,6 +49,15 @@ def unmatched_tsv(inputs: ReportInputs, path: Path) -> int:
     """The entities without an accepted pair: why, their best candidate, and who has it instead."""
     table = unmatched_table(inputs.task, inputs.names, inputs.alignment)
     columns = [plain_names(table[name]).alias(name) for name in ("entity", "best_candidate", "matched_with")]
+    plain = table.with_columns(columns)
+    write_files({path: lambda sink: write_tsv_rows(plain, sink)})
+    return len(table)
+
+
+def relations_tsv(inputs: ReportInputs, path: Path) -> int:
+    """The relations that answer to each other: score, matched triples, examples."""
+    table = relations_table(inputs.relations, inputs.names)
+    columns = [plain_names(table[name]).alias(name) for name in ("source", "target", "examples")]
     plain = table.with_columns(columns)
     write_files({path: lambda sink: write_tsv_rows(plain, sink)})
     return len(table)

@@ -126,6 +126,8 @@ SCORINGS: Table[Scoring] = Table(
         "cosine": "largegnn.matching.scorings:COSINE",
         "csls": "largegnn.matching.scorings:CSLS",
         "transport": "largegnn.matching.scorings:TRANSPORT",
+        "partial_transport": "largegnn.matching.scorings:PARTIAL_TRANSPORT",
+        "reciprocal": "largegnn.matching.scorings:RECIPROCAL",
     },
 )
 SELECTIONS: Table[Selection] = Table(
@@ -166,6 +168,7 @@ PAGES: Table[Page] = Table(
         "alignment.tsv": "largegnn.review.pages:alignment_tsv",
         "alignment.parquet": "largegnn.review.pages:alignment_parquet",
         "unmatched.tsv": "largegnn.review.pages:unmatched_tsv",
+        "relations.tsv": "largegnn.review.pages:relations_tsv",
         "duplicates.tsv": "largegnn.review.pages:duplicates_tsv",
         "report.json": "largegnn.review.pages:report_json",
     },

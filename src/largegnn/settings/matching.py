@@ -14,7 +14,7 @@ from largegnn.settings.section import MemoryGB, Section, Weight
 __all__ = ["MatchSettings", "SearchSettings"]
 
 Neighbors = Annotated[int, Field(ge=1, le=10_000)]
-DEFAULT_WEIGHTS = {"support": 0.15}
+DEFAULT_WEIGHTS = {"support": 0.3}
 
 
 class SearchSettings(Section):
@@ -32,11 +32,14 @@ class MatchSettings(Section):
     """How candidates become accepted pairs with a confidence (stage `match`)."""
 
     scoring: Annotated[str, PartOf(SCORINGS)] = Field(
-        "csls", description="Score of a pair. transport suits graphs where nearly every entity has a counterpart."
+        "csls", description="Score of a pair. transport needs graphs where nearly every entity has a counterpart."
     )
     csls_k: Neighbors = Field(10, description="Neighbours in the mean of CSLS.")
     weights: Annotated[Mapping[str, Weight], WeightsOf(None, DEFAULT_WEIGHTS, 100)] = Field(
         DEFAULT_WEIGHTS, description="What one unit of each evidence adds to the cosine of a pair. 0: nothing."
+    )
+    rule_candidates: int = Field(
+        10, ge=0, le=1_000, description="Pairs next to matched pairs that rules propose for each source entity."
     )
     temperature: float = Field(0.02, ge=0.001, le=10, description="Temperature of transport (Sinkhorn).")
     iterations: int = Field(30, ge=1, le=10_000, description="Iterations of transport (Sinkhorn).")

@@ -22,6 +22,7 @@ from largegnn.artifacts import (
     MergedGraph,
     Neighbors,
     Partition,
+    RelationAlignment,
     SubgraphSet,
     TaskNames,
     TrainedModel,
@@ -148,7 +149,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "rounds",
-        2,
+        3,
         ("load", "literals", "partition", "train", "integrate"),
         _ROUNDS,
         "largegnn.stages.rounds:RoundsOutcome",
@@ -167,20 +168,20 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "match",
-        3,
+        4,
         ("load", "literals", "integrate", "rounds", "search"),
         ("protocol", "channels", "match"),
         "largegnn.stages.match:MatchOutcome",
-        {"alignment": Alignment},
+        {"alignment": Alignment, "relations": RelationAlignment},
     ),
     Stage(
         "evaluate",
-        3,
+        4,
         ("load", "literals", "landmarks", "integrate", "rounds", "search", "match"),
         ("seed", "data", "protocol", "channels", "match", "rounds", "evaluate"),
         "largegnn.artifacts:Evaluation",
     ),
-    Stage("report", 3, ("load", "literals", "match", "evaluate"), ("report",), "largegnn.stages.report:ReportOutcome"),
+    Stage("report", 4, ("load", "literals", "match", "evaluate"), ("report",), "largegnn.stages.report:ReportOutcome"),
 )
 STAGE_NAMES = tuple(stage.name for stage in STAGES)
 

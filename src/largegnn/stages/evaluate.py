@@ -200,6 +200,7 @@ class _TestRanking:
             match.weights,
             literals.among(self._is_ranked()),
             weights,
+            match.rule_candidates,
         )
         self._graph = gather_candidates(("structure",), context)
         self._gold = self._graph.find(self._links)

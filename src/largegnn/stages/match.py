@@ -25,6 +25,7 @@ from largegnn.artifacts import (
     IntArray,
     Mask,
     Neighbors,
+    RelationAlignment,
     ReliabilityRow,
     are_among,
 )
@@ -54,7 +55,7 @@ class MatchOutcome:
 
     `reliability` judges each half of the valid links by what the other half taught; None without calibration. Of
     `num_anchors` pairs to start from, `num_given_up` were not accepted in the end. `similarity_weights` say
-    how much vectors and literals count.
+    how much vectors and literals count, `relations` how many pairs of relations answer to each other in which way.
     """
 
     num_candidates: int
@@ -67,6 +68,7 @@ class MatchOutcome:
     num_anchors: int = 0
     num_given_up: int = 0
     similarity_weights: Mapping[str, float] | None = None
+    relations: Mapping[str, int] | None = None
 
     def sentence(self) -> str:
         """How sure the accepted pairs are, in words."""
@@ -95,9 +97,10 @@ class MatchOutcome:
 
 @dataclass(frozen=True)
 class Matched:
-    """The pairs."""
+    """The pairs, and the relations that answer to each other by them."""
 
     alignment: Alignment
+    relations: RelationAlignment
     outcome: MatchOutcome
 
 
@@ -115,6 +118,7 @@ def match(
     """Score, select, calibrate and decide."""
     from largegnn.matching.candidates import margins
     from largegnn.matching.channels import ChannelContext, gather_candidates, relocalised, similarity_weights
+    from largegnn.matching.relations import align_relations
     from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
 
     seeds = task.seeds(protocol.seeds_from)
@@ -132,10 +136,26 @@ def match(
         match.weights,
         evidence,
         weights,
+        match.rule_candidates,
     )
     graph = gather_candidates(channels, context)
     scoring = scoring_of(match.scoring)
-    balance = ScoringContext(final_embeddings, match.temperature, match.iterations, choose_device(device))
+    valid = task.held_out(protocol.seeds_from)
+    num_free = (
+        max(len(source_neighbors.queries), len(np.unique(graph.sources))),
+        max(len(target_neighbors.queries), len(np.unique(graph.targets))),
+    )
+    links = estimate_links(
+        _degrees(task), task.num_source_entities, np.concatenate([seeds, valid]), len(seeds), num_free
+    )
+    balance = ScoringContext(
+        final_embeddings,
+        match.temperature,
+        match.iterations,
+        choose_device(device),
+        # Anchors are no sample of the links: they say nothing of their number.
+        links.mean if len(task.given_seeds(protocol.seeds_from)) else None,
+    )
 
     def score(graph: CandidateGraph) -> FloatArray:
         return scoring.score(graph, weighted_evidence(graph, match.weights), balance)
@@ -154,14 +174,6 @@ def match(
     if by_decoys is not None:
         calibration, reliability = by_decoys.calibration, None
     else:
-        num_free = (
-            max(len(source_neighbors.queries), len(np.unique(graph.sources))),
-            max(len(target_neighbors.queries), len(np.unique(graph.targets))),
-        )
-        valid = task.held_out(protocol.seeds_from)
-        links = estimate_links(
-            _degrees(task), task.num_source_entities, np.concatenate([seeds, valid]), len(seeds), num_free
-        )
         stand_in = _stand_in(scoring.stand_in, _feature_columns(graph))
         calibration, reliability = calibrate(pairs, features, best, valid, links, num_free, stand_in)
     if not calibration.is_calibrated:
@@ -199,6 +211,8 @@ def match(
         reasons=_reasons(task, task.free(protocol.seeds_from), covered, pairs, selected, accepted),
     )
     reasons = {name: int((alignment.reasons == code).sum()) for code, name in enumerate(REASONS)}
+    sure = np.concatenate([np.ones(len(seeds)), rating[accepted]]).astype(np.float32)
+    relations = align_relations(task, np.concatenate([seeds, pairs[accepted]]), sure)
     anchors = evidence.anchors if len(task.anchors) else evidence.anchors[:0]
     outcome = MatchOutcome(
         num_candidates=len(pairs),
@@ -211,8 +225,9 @@ def match(
         num_anchors=len(anchors),
         num_given_up=len(anchors) - int(are_among(anchors, pairs[accepted]).sum()),
         similarity_weights=weights,
+        relations=relations.num_by_mapping(),
     )
-    return Matched(alignment, outcome)
+    return Matched(alignment, relations, outcome)
 
 
 def _select(graph: CandidateGraph, scores: FloatArray, match: MatchSettings) -> tuple[IntArray, Mask, EdgeRanks]:

@@ -20,6 +20,7 @@ from largegnn.artifacts import (
     Evaluation,
     IntArray,
     PartitionQuality,
+    RelationAlignment,
     TaskNames,
     to_plain,
 )
@@ -77,6 +78,7 @@ class RunSummary:
             "candidates": None if match is None else match.num_candidates,
             "evidence": None if match is None else list(match.evidence),
             "reasons": None if match is None else dict(match.reasons),
+            "relations": None if match is None else to_plain(match.relations),
             "load": to_plain(self.load),
             "literals": to_plain(self.literals),
             "plan": to_plain(self.plan),
@@ -99,6 +101,7 @@ class ReportInputs:
     alignment: Alignment
     summary: RunSummary
     duplicates: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
+    relations: RelationAlignment = field(default_factory=RelationAlignment.empty)
 
 
 @dataclass(frozen=True)
@@ -123,9 +126,11 @@ def report(
     report: ReportSettings,
     folder: Path,
     literal_evidence: LiteralEvidence | None = None,
+    relations: RelationAlignment | None = None,
 ) -> Reported:
     """Write every page the settings name."""
     equal = LiteralEvidence.empty() if literal_evidence is None else literal_evidence
-    inputs = ReportInputs(task, names, alignment, summary, equal.duplicates)
+    answering = RelationAlignment.empty() if relations is None else relations
+    inputs = ReportInputs(task, names, alignment, summary, equal.duplicates, answering)
     files = {name.rpartition(":")[2]: PAGES[name](inputs, folder / name.rpartition(":")[2]) for name in report.pages}
     return Reported(ReportOutcome(files))

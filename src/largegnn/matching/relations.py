@@ -1,0 +1,238 @@
+"""Which relation of one graph says what which relation of the other says, learnt from triples between matched pairs.
+
+In: matched pairs of entities with their certainty. Out: `RelationCounts`, how often two relations were seen to join the
+same two entities, and from it how likely they say the same; or a `RelationAlignment` for people.
+The idea (as PARIS, Suchanek et al., 2011): wherever two pairs (s, t) and (a, b) are matched, and both s - a and t - b
+are joined by some triple, every relation of s - a and every relation of t - b are seen together, by the certainty of
+the two pairs. A relation of the source answers to one of the target as often as it was seen with it, among all times it
+was seen with any; the likelihood is the mean of that from both sides. Of relations seen seldom little is said:
+the likelihood begins at a tenth. Two relations may answer to each other with ends exchanged, as parent and child do.
+Cost: linear in the triples of matched entities; memory for the pairs of relations that were seen together.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from largegnn.artifacts import AlignmentTask, FloatArray, IntArray
+from largegnn.artifacts.relations import EXAMPLES, RelationAlignment
+from largegnn.machine.compiled import compiled
+from largegnn.matching.neighbor_rows import NeighborRows, neighbor_rows
+
+__all__ = ["Counterparts", "RelationCounts", "align_relations", "count_relations", "counterparts", "likelihood"]
+
+_PRIOR = 5.0  # so many times a relation must be seen for what was seen to count half
+_UNKNOWN = 0.1  # likelihood of two relations of which nothing was seen
+_FIRST_SIZE = 1 << 15
+_LEAST_SHARE, _LEAST_SCORE = 0.1, 0.15  # of relations worth showing
+
+
+class Counterparts(NamedTuple):
+    """The counterparts of source i: targets `ids[ptr[i]:ptr[i + 1]]` with their certainty; both numbered from 0."""
+
+    ptr: IntArray
+    ids: IntArray
+    certainties: npt.NDArray[np.float32]
+
+
+class RelationCounts(NamedTuple):
+    """How often, by certainty, source relation i was seen with each target way in `ways[ptr[i]:ptr[i + 1]]`, ascending.
+
+    A target way is 2 r for relation r the same way round and 2 r + 1 the other way round. `source_scale` and
+    `target_scale` are 1 / (times seen with any + prior) of each relation.
+    """
+
+    ptr: IntArray
+    ways: IntArray
+    seen: npt.NDArray[np.float32]
+    source_scale: npt.NDArray[np.float32]
+    target_scale: npt.NDArray[np.float32]
+
+
+class _Table(NamedTuple):
+    """Pairs of relations seen together, in slots by the remainder of their key, -1 for none; examples (slots, x, 4)."""
+
+    keys: IntArray
+    seen: npt.NDArray[np.float64]
+    counts: IntArray
+    examples: IntArray
+
+
+def counterparts(task: AlignmentTask, pairs: IntArray, certainty: FloatArray) -> Counterparts:
+    """Matched pairs (k, 2) by source; a pair given twice is at most certain."""
+    shape = (task.num_source_entities, task.num_target_entities)
+    ends = pairs[:, 0], pairs[:, 1] - task.num_source_entities
+    matrix = sparse.csr_array((certainty.astype(np.float32), ends), shape=shape)
+    matrix.sort_indices()
+    return Counterparts(
+        matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), np.minimum(matrix.data, np.float32(1))
+    )
+
+
+def count_relations(
+    task: AlignmentTask, near_source: NeighborRows, near_target: NeighborRows, matched: Counterparts
+) -> RelationCounts:
+    """How often relations of both sides join the same matched pairs."""
+    counts, *_ = _count(task, near_source, near_target, matched)
+    return counts
+
+
+def align_relations(task: AlignmentTask, pairs: IntArray, certainty: FloatArray) -> RelationAlignment:
+    """The relations that answer to each other by the matched pairs (k, 2), with how sure that is and examples."""
+    matched = counterparts(task, pairs, certainty)
+    counts, table, rows, totals = _count(task, neighbor_rows(task, 0), neighbor_rows(task, 1), matched)
+    sources = np.repeat(np.arange(task.num_source_relations), np.diff(counts.ptr))
+    targets = counts.ways >> 1
+    shares = [counts.seen / total[ids] for total, ids in zip(totals, (sources, targets), strict=True)]
+    score = (counts.seen + _PRIOR * _UNKNOWN) * (counts.source_scale[sources] + counts.target_scale[targets]) / 2
+    keep = np.flatnonzero((np.maximum(*shares) >= _LEAST_SHARE) & (score >= _LEAST_SCORE))
+    keep = keep[np.lexsort((targets[keep], -score[keep], sources[keep]))]
+    examples = table.examples[rows[keep]]
+    return RelationAlignment(
+        pairs=np.stack([sources[keep], targets[keep] + task.num_source_relations], axis=1),
+        is_inverse=(counts.ways[keep] & 1).astype(bool),
+        scores=score[keep],
+        source_shares=shares[0][keep],
+        target_shares=shares[1][keep],
+        counts=table.counts[rows[keep]] // 2,
+        examples=np.where(examples >= 0, examples + np.array([0, 0, 1, 1]) * task.num_source_entities, -1),
+    )
+
+
+def _count(
+    task: AlignmentTask, near_source: NeighborRows, near_target: NeighborRows, matched: Counterparts
+) -> tuple[RelationCounts, _Table, IntArray, list[FloatArray]]:
+    """The counts, the table they are from, the slot of each, and how often each relation was seen with any."""
+    num_ways, size = 2 * task.num_target_relations, _FIRST_SIZE
+    while True:
+        table = _Table(
+            np.full(size, -1, dtype=np.int64),
+            np.zeros(size),
+            np.zeros(size, dtype=np.int64),
+            np.full((size, EXAMPLES, 4), -1, dtype=np.int32),
+        )
+        totals = np.zeros(task.num_source_relations), np.zeros(task.num_target_relations)
+        first = np.zeros(task.num_target_entities, dtype=np.int64)
+        if _see_together(matched, near_source, near_target, num_ways, first, table, *totals):
+            break
+        size *= 8
+    slots = np.flatnonzero(table.keys >= 0)
+    slots = slots[np.argsort(table.keys[slots])]
+    sources, ways = np.divmod(table.keys[slots], max(num_ways, 1))
+    # Every triple is seen from both of its ends.
+    seen, halves = (table.seen[slots] / 2).astype(np.float32), [(total / 2).astype(np.float32) for total in totals]
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=task.num_source_relations))])
+    scales = [(1 / (total + _PRIOR)).astype(np.float32) for total in halves]
+    return RelationCounts(ptr, ways.astype(np.int32), seen, *scales), table, slots, halves
+
+
+@compiled
+def likelihood(counts: RelationCounts, source_way: int, target_way: int) -> float:
+    """How likely a way of the source says what a way of the target says."""
+    relation, way = source_way >> 1, target_way ^ (source_way & 1)
+    ways = counts.ways
+    low, end = counts.ptr[relation], counts.ptr[relation + 1]
+    high = end
+    while low < high:
+        middle = (low + high) >> 1
+        if ways[middle] < way:
+            low = middle + 1
+        else:
+            high = middle
+    seen = float(counts.seen[low]) if low < end and ways[low] == way else 0.0
+    scale = float(counts.source_scale[relation]) + float(counts.target_scale[way >> 1])
+    return (seen + _PRIOR * _UNKNOWN) * scale / 2
+
+
+@compiled
+def _see_together(
+    matched: Counterparts,
+    near_source: NeighborRows,
+    near_target: NeighborRows,
+    num_ways: int,
+    first: IntArray,
+    table: _Table,
+    source_totals: npt.NDArray[np.float64],
+    target_totals: npt.NDArray[np.float64],
+) -> bool:
+    """Count the relations between every two matched pairs that both sides join; whether the table was large enough.
+
+    `first` (num_targets,) is 0, and while a target is at hand 1 + the first entry of its row for each neighbour.
+    """
+    num_free = len(table.keys) // 2
+    for source in range(len(matched.ptr) - 1):
+        for link in range(matched.ptr[source], matched.ptr[source + 1]):
+            target = matched.ids[link]
+            begin, end = near_target.ptr[target], near_target.ptr[target + 1]
+            for index in range(end - 1, begin - 1, -1):
+                first[near_target.ids[index]] = index + 1
+            low = near_source.ptr[source]
+            while low < near_source.ptr[source + 1]:
+                neighbor = near_source.ids[low]
+                high = low + 1
+                while high < near_source.ptr[source + 1] and near_source.ids[high] == neighbor:
+                    high += 1
+                for other in range(matched.ptr[neighbor], matched.ptr[neighbor + 1]):
+                    at = first[matched.ids[other]] - 1
+                    if at >= 0:
+                        sure = float(matched.certainties[link]) * float(matched.certainties[other])
+                        ends = (source, neighbor, target, matched.ids[other])
+                        num_free -= _note_run(
+                            near_source, low, high, near_target, at, end, num_ways, sure, ends, table, source_totals,
+                            target_totals,
+                        )  # fmt: skip
+                        if num_free < 0:
+                            return False
+                low = high
+            for index in range(begin, end):
+                first[near_target.ids[index]] = 0
+    return True
+
+
+@compiled
+def _note_run(
+    near_source: NeighborRows,
+    low: int,
+    high: int,
+    near_target: NeighborRows,
+    at: int,
+    end: int,
+    num_ways: int,
+    sure: float,
+    ends: tuple[int, int, int, int],
+    table: _Table,
+    source_totals: npt.NDArray[np.float64],
+    target_totals: npt.NDArray[np.float64],
+) -> int:
+    """Count all relations from one source entity to another with all between their counterparts; how many are new."""
+    num_new = 0
+    for index in range(low, high):
+        source_totals[near_source.ways[index] >> 1] += sure
+    other = at
+    while other < end and near_target.ids[other] == near_target.ids[at]:
+        target_totals[near_target.ways[other] >> 1] += sure
+        for index in range(low, high):
+            way = near_source.ways[index]
+            key = int(way >> 1) * num_ways + int(near_target.ways[other] ^ (way & 1))
+            slot = key % len(table.keys)
+            while table.keys[slot] >= 0 and table.keys[slot] != key:
+                slot = slot + 1 if slot + 1 < len(table.keys) else 0
+            if table.keys[slot] < 0:
+                table.keys[slot] = key
+                num_new += 1
+            count = table.counts[slot]
+            table.seen[slot] += sure
+            table.counts[slot] = count + 1
+            # Leaving triples alone, so that no example comes twice.
+            if not way & 1:
+                for number in range(EXAMPLES):
+                    if table.examples[slot, number, 0] < 0:
+                        table.examples[slot, number, 0], table.examples[slot, number, 1] = ends[0], ends[1]
+                        table.examples[slot, number, 2], table.examples[slot, number, 3] = ends[2], ends[3]
+                        break
+        other += 1
+    return num_new

@@ -1,0 +1,138 @@
+"""Candidates by walking: pairs next to matched pairs, by relations that answer to each other.
+
+In: matched pairs, and how often relations were seen together. Out: for each source the few targets that most speaks
+for, whether or not a search found them.
+The idea: from s along a relation to a, from a to its counterpart b, and from b back along a relation that answers to
+the first. What a and b lead to in great number is not walked: it proposes much and says little.
+Cost: each way from a source times the ways that answer to it; at most `_MOST_REACHED` targets for each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from largegnn.artifacts import AlignmentTask, FloatArray, IntArray, Mask
+from largegnn.machine.compiled import compiled
+from largegnn.matching.neighbor_rows import NeighborRows, WayRows, way_rows
+from largegnn.matching.relations import Counterparts, RelationCounts, likelihood
+
+__all__ = ["propose_pairs"]
+
+_MOST_REACHED = 50  # entities that a way may lead to
+_LEAST_LIKELY = 0.15  # of two relations that are walked; above that of relations nothing is known of
+
+
+def propose_pairs(
+    task: AlignmentTask,
+    near_source: NeighborRows,
+    matched: Counterparts,
+    counts: RelationCounts,
+    allowed: Mask,
+    number: int,
+) -> IntArray:
+    """Pairs (p, 2) of entity ids: of each allowed source the `number` allowed targets that most speaks for."""
+    split = task.num_source_entities
+    back = way_rows(task, 1)
+    found = np.empty((int(allowed[:split].sum()) * number, 2), dtype=np.int32)
+    strengths = np.zeros(task.num_target_entities, dtype=np.float32)
+    reached = np.empty(task.num_target_entities, dtype=np.int32)
+    size = _walk(
+        near_source, matched, back, counts, allowed[:split], allowed[split:], number, strengths, reached, found
+    )
+    return found[:size] + np.array([0, split], dtype=np.int32)
+
+
+@compiled
+def _walk(
+    near: NeighborRows,
+    matched: Counterparts,
+    back: WayRows,
+    counts: RelationCounts,
+    is_source: Mask,
+    is_target: Mask,
+    number: int,
+    strengths: FloatArray,
+    reached: IntArray,
+    found: IntArray,
+) -> int:
+    """Walk from every source and note the strongest few targets it reaches; how many pairs that makes."""
+    size = 0
+    least = _MOST_REACHED**-0.25
+    for source in range(len(is_source)):
+        if not is_source[source]:
+            continue
+        num_reached = 0
+        for index in range(near.ptr[source], near.ptr[source + 1]):
+            if near.weights[index] < least:
+                continue
+            neighbor = near.ids[index]
+            for link in range(matched.ptr[neighbor], matched.ptr[neighbor + 1]):
+                strength = near.weights[index] * matched.certainties[link]
+                num_reached = _return(
+                    back, matched.ids[link], counts, near.ways[index], strength, is_target, strengths, reached,
+                    num_reached,
+                )  # fmt: skip
+        for rank in range(min(number, num_reached)):
+            best = rank
+            for other in range(rank + 1, num_reached):
+                if strengths[reached[other]] > strengths[reached[best]]:
+                    best = other
+            reached[rank], reached[best] = reached[best], reached[rank]
+            found[size, 0], found[size, 1] = source, reached[rank]
+            size += 1
+        for index in range(num_reached):
+            strengths[reached[index]] = 0.0
+    return size
+
+
+@compiled
+def _return(
+    back: WayRows,
+    counterpart: int,
+    counts: RelationCounts,
+    source_way: int,
+    strength: float,
+    is_target: Mask,
+    strengths: FloatArray,
+    reached: IntArray,
+    num_reached: int,
+) -> int:
+    """Walk from a counterpart to the targets that lead to it as the source led to its neighbour; how many are reached.
+
+    A way to the counterpart is seen from it the other way round.
+    """
+    relation = source_way >> 1
+    begin, end = back.ptr[counterpart], back.ptr[counterpart + 1]
+    for known in range(counts.ptr[relation], counts.ptr[relation + 1]):
+        target_way = counts.ways[known] ^ (source_way & 1)
+        likely = likelihood(counts, source_way, target_way)
+        if likely < _LEAST_LIKELY:
+            continue
+        low, high = _range_of(back.ways, begin, end, target_way ^ 1)
+        if high - low > _MOST_REACHED:
+            continue
+        said = strength * likely * (high - low) ** -0.25 if high > low else 0.0
+        for index in range(low, high):
+            target = back.ids[index]
+            if is_target[target]:
+                if strengths[target] == 0:
+                    reached[num_reached] = target
+                    num_reached += 1
+                strengths[target] += said
+    return num_reached
+
+
+@compiled
+def _range_of(ways: IntArray, begin: int, end: int, way: int) -> tuple[int, int]:
+    """Where a way begins and ends in a row that is ascending by way."""
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) >> 1
+        if ways[middle] < way:
+            low = middle + 1
+        else:
+            high = middle
+    last = low
+    while last < end and ways[last] == way and last - low <= _MOST_REACHED:
+        last += 1
+    return low, last
