@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from largegnn.artifacts import REASONS, Alignment
+from largegnn.artifacts import REASONS, Alignment, StringTable
+from largegnn.artifacts.literals import Literals
 
 # Ids of the toy: a..e are 0..4, A..F are 5..10; a = A and c = C are seeds.
 B, D, E = 1, 3, 4
@@ -51,3 +52,28 @@ def no_candidates(reason: str) -> Alignment:
     reasons = np.full(11, REASONS.index(reason))
     pairs = np.empty((0, 2), dtype=np.int32)
     return Alignment(pairs, (), none, none, none, none, none, none, np.empty(0, dtype=bool), reasons)
+
+
+def toy_literals() -> Literals:
+    """b has the names "das b"@de and "the\\n b"@en, height 3 and a note; B has a name, height 3 and a colour."""
+    predicates = ["http://w3.org/rdfs#label", "http://x.org/colour", "http://x.org/height", "http://x.org/note"]
+    rows = [
+        (B, 0, "das b", 1),
+        (B, 0, "the\n b", 2),
+        (B, 2, "3", 0),
+        (B, 3, "<script>alert(1)</script>", 0),
+        (B2, 0, "B of the target", 2),
+        (B2, 1, "red", 0),
+        (B2, 2, "3", 0),
+    ]
+    entities, numbers, texts, languages = zip(*rows, strict=True)
+    return Literals(
+        np.array(entities),
+        np.array(numbers),
+        StringTable.from_strings(texts),
+        np.zeros(len(rows)),
+        np.array(languages),
+        StringTable.from_strings(predicates),
+        StringTable.from_strings([""]),
+        StringTable.from_strings(["", "de", "en"]),
+    )

@@ -156,6 +156,7 @@ PAGES: Table[Page] = Table(
         "alignment.parquet": "largegnn.review.pages:alignment_parquet",
         "unmatched.tsv": "largegnn.review.pages:unmatched_tsv",
         "report.json": "largegnn.review.pages:report_json",
+        "report.html": "largegnn.review.report_page:report_html",
     },
 )
 ENGINES: Table[Engine] = Table("engines", "engine", {"local": "largegnn.runs.engines:run_here"})

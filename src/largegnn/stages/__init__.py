@@ -180,7 +180,7 @@ STAGES: tuple[Stage, ...] = (
         ("seed", "data", "protocol", "channels", "match", "rounds", "evaluate"),
         "largegnn.artifacts:Evaluation",
     ),
-    Stage("report", 2, ("load", "literals", "match", "evaluate"), ("report",), "largegnn.stages.report:ReportOutcome"),
+    Stage("report", 3, ("load", "literals", "match", "evaluate"), ("report",), "largegnn.stages.report:ReportOutcome"),
 )
 STAGE_NAMES = tuple(stage.name for stage in STAGES)
 

@@ -20,6 +20,7 @@ from largegnn.artifacts import (
     TaskNames,
     to_plain,
 )
+from largegnn.artifacts.literals import Literals
 from largegnn.artifacts.update import UpdateReport
 from largegnn.data.load import LoadSummary
 from largegnn.seams.tables import PAGES
@@ -94,6 +95,7 @@ class ReportInputs:
     names: TaskNames
     alignment: Alignment
     summary: RunSummary
+    literals: Literals | None = None
 
 
 @dataclass(frozen=True)
@@ -117,8 +119,9 @@ def report(
     summary: RunSummary,
     report: ReportSettings,
     folder: Path,
+    literals: Literals | None = None,
 ) -> Reported:
     """Write every page the settings name."""
-    inputs = ReportInputs(task, names, alignment, summary)
+    inputs = ReportInputs(task, names, alignment, summary, literals)
     files = {name.rpartition(":")[2]: PAGES[name](inputs, folder / name.rpartition(":")[2]) for name in report.pages}
     return Reported(ReportOutcome(files))

@@ -1,0 +1,72 @@
+"""What entities are called on a page: their own name where they have one, else the last part of their identifier.
+
+In: names and literals. Out: a label for any entity. Cost: a search by halving for each entity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+import numpy as np
+
+from largegnn.artifacts import AlignmentTask, TaskNames
+from largegnn.artifacts.literals import Literals
+
+__all__ = ["Labels", "local_part", "name_predicates"]
+
+_NAME = re.compile(r"^(pref_?label|label|name|title|full_?name|display_?name|official_?name|fn)$", re.IGNORECASE)
+_LONGEST = 200
+
+
+def local_part(name: str) -> str:
+    """The last part of an IRI, which is what people read; any other name as it is. A mark of direction stays."""
+    mark, bare = ("^", name[1:]) if name.startswith("^") else ("", name)
+    last = re.split(r"[/#]", bare.rstrip("/#"))[-1] if "://" in bare else bare
+    return mark + (unquote(last) or bare)
+
+
+def name_predicates(literals: Literals, known: Iterable[str] = ()) -> list[int]:
+    """The predicates that hold names, best first: the `known` ones, then those that vocabularies call so."""
+    wanted = set(known)
+    rated = []
+    for number, predicate in enumerate(literals.predicate_names):
+        word = _NAME.match(local_part(predicate).split(":")[-1])
+        if word or predicate in wanted:
+            rated.append((word is None, number))
+    return [number for _, number in sorted(rated)]
+
+
+class Labels:
+    """The labels of one run's entities."""
+
+    def __init__(
+        self, task: AlignmentTask, names: TaskNames, literals: Literals, name_predicates: Iterable[int] = ()
+    ) -> None:
+        self.task, self.names, self.literals = task, names, literals
+        self._order = {number: place for place, number in enumerate(name_predicates)}
+
+    def iri(self, entity: int) -> str:
+        """The entity as it is called in its file."""
+        return self.names.entities[entity]
+
+    def label(self, entity: int) -> str:
+        """The name of an entity, in English where it has several."""
+        best: tuple[int, int] | None = None
+        label = ""
+        begin, end = np.searchsorted(self.literals.entities, [entity, entity + 1])
+        for row in range(int(begin), int(end)) if self._order else ():
+            place = self._order.get(int(self.literals.predicates[row]))
+            if place is None:
+                continue
+            language = self.literals.language_names[int(self.literals.languages[row])]
+            rank = (place, int(language not in ("", "en") and not language.startswith("en-")))
+            text = self.literals.values[row].strip() if best is None or rank < best else ""
+            if text:
+                best, label = rank, text
+        return " ".join((label or local_part(self.iri(entity))).split())[:_LONGEST] or self.iri(entity)[:_LONGEST]
+
+    def relation(self, relation: int) -> str:
+        """The name of a relation."""
+        return local_part(self.names.relations[relation])
