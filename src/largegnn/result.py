@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from largegnn.export import Exporter
+    from largegnn.export.info import ExportInfo
     from largegnn.review.explain import Explainer, Explanation
+    from largegnn.review.session import ReviewSession
 
 __all__ = ["AlignmentResult"]
 
@@ -170,10 +172,28 @@ class AlignmentResult:
         if isinstance(form, str) and form in EMBEDDING_FORMS:
             vectors = self.run.final_embeddings()
             return export_embeddings(vectors, self.names, self.task.num_source_entities, Path(path), form)
-        info = export_info(
+        info = self.export_info(base_iri=base_iri, target_base_iri=target_base_iri, prefixes=prefixes)
+        return export(form, self._table(accepted_only=accepted_only), Path(path), info)
+
+    def review(self, decisions: AnyPath) -> ReviewSession:
+        """The run under review; decisions are read from a file, and appended to it."""
+        from largegnn.artifacts.literals import Literals
+        from largegnn.review.session import ReviewSession
+
+        literals = self.run.artifact("literals", Literals)
+        return ReviewSession(self.run.task(), self.names, literals, self.alignment, self.summary, Path(decisions))
+
+    def export_info(
+        self,
+        *,
+        base_iri: str | None = None,
+        target_base_iri: str | None = None,
+        prefixes: dict[str, str] | None = None,
+    ) -> ExportInfo:
+        """What files say of where they come from."""
+        return export_info(
             self.summary, self.title, base_iri=base_iri, target_base_iri=target_base_iri, prefixes=prefixes
         )
-        return export(form, self._table(accepted_only=accepted_only), Path(path), info)
 
     def _table(self, *, accepted_only: bool) -> pl.DataFrame:
         from largegnn.export.table import alignment_table

@@ -14,35 +14,15 @@ from largegnn.artifacts import (
     REASONS,
     Alignment,
     AlignmentTask,
-    Cost,
-    EpochRecord,
-    PartitionQuality,
-    ReliabilityRow,
     StringTable,
     TaskNames,
 )
-from largegnn.matching.calibration import uncalibrated
 from largegnn.matching.thresholds import Threshold
 from largegnn.review.report_page import report_html
-from largegnn.settings import Settings
-from largegnn.stages.match import MatchOutcome
-from largegnn.stages.report import ReportInputs, RunSummary
-from largegnn.stages.train import TrainOutcome
-from tests.review.small_alignment import toy_alignment, toy_literals
+from largegnn.stages.report import ReportInputs
+from tests.review.small_alignment import toy_alignment, toy_literals, toy_summary
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>\u202e'
-
-
-def toy_summary(**changes: object) -> RunSummary:
-    rows = tuple(ReliabilityRow(low / 10, low / 10 + 0.1, 3, low / 10 + 0.05, low / 10, 2) for low in range(10))
-    calibration = dataclasses.replace(uncalibrated((1.0,), 0.0, 4.0), is_calibrated=True)
-    threshold = Threshold(0.5, 2, 0.895, 0.7, 0.95, 0.45, 0.6)
-    match = MatchOutcome(6, 2, ("cosine", "support"), threshold, calibration, rows, {"aligned": 4})
-    epochs = TrainOutcome((EpochRecord(0, 9.5, None, 1.0), EpochRecord(1, 4.5, 0.25, 1.0)))
-    quality = PartitionQuality((5, 7), (2, 3), (1, 0), 0, 0.1, 0.9, 1.0, None, None)
-    costs = {"train": Cost(30.0, 500.0), "match": Cost(1.5, 700.0)}
-    values = {"training": epochs, "quality": quality, "match": match, **changes}
-    return RunSummary(Settings(), costs, **values)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ are packed in the id `largegnn.data.iri.decode_names` unpacks; those with contro
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
@@ -24,7 +25,7 @@ from largegnn.export.iris import with_iris
 from largegnn.export.table import share_no_higher
 from largegnn.machine.atomic import ByteSink, write_files
 
-__all__ = ["SSSOM"]
+__all__ = ["SSSOM", "sssom_header"]
 
 _ROWS = 250_000
 _SIDES = {"source": "subject", "target": "object"}
@@ -83,17 +84,24 @@ def _rows(part: pl.DataFrame, prefixes: dict[str, str], info: ExportInfo) -> pl.
 
 
 def _header(info: ExportInfo, prefixes: dict[str, str], measure: str) -> str:
-    origin = "\0".join([info.tool_version, info.title, info.description, info.created.isoformat()])
+    facts = {"mapping_set_title": info.title, "mapping_set_description": info.description}
+    return sssom_header(info, prefixes, facts, {"similarity_measure": measure})
+
+
+def sssom_header(
+    info: ExportInfo, prefixes: Mapping[str, str], first: Mapping[str, str], last: Mapping[str, str] | None = None
+) -> str:
+    """The header of an SSSOM file: what the set is (`first`), where it comes from, what else is said (`last`)."""
+    origin = "\0".join([info.tool_version, info.title, first["mapping_set_description"], info.created.isoformat()])
     facts = {
         "sssom_version": _SCHEMA_VERSION,
         "mapping_set_id": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, origin)}",
-        "mapping_set_title": info.title,
-        "mapping_set_description": info.description,
+        **first,
         "license": _NO_LICENCE,
         "mapping_tool": TOOL,
         "mapping_tool_version": info.tool_version,
         "mapping_date": info.created.isoformat(),
-        "similarity_measure": measure,
+        **(last or {}),
     }
     lines = [f"#{key}: {_yaml_text(value)}" for key, value in facts.items()]
     lines += ["#curie_map:", *(f"#  {prefix}: {_yaml_text(iri)}" for prefix, iri in prefixes.items())]

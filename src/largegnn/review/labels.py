@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from largegnn.artifacts import AlignmentTask, TaskNames
+from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
 from largegnn.artifacts.literals import Literals
 
 __all__ = ["Labels", "local_part", "name_predicates"]
@@ -66,6 +66,16 @@ class Labels:
             if text:
                 best, label = rank, text
         return " ".join((label or local_part(self.iri(entity))).split())[:_LONGEST] or self.iri(entity)[:_LONGEST]
+
+    def of_many(self, entities: IntArray) -> list[str]:
+        """A name for each of many entities (n,), by one pass over the literals; "" for those without one."""
+        found: dict[int, int] = {}
+        for number in reversed(self._order):
+            rows = np.flatnonzero(self.literals.predicates == number)[::-1]
+            found.update(zip(self.literals.entities[rows].tolist(), rows.tolist(), strict=True))
+        rows = np.array([found.get(entity, -1) for entity in entities.tolist()], dtype=np.int64)
+        texts = iter(self.literals.values.take(rows[rows >= 0]))
+        return [next(texts) if row >= 0 else "" for row in rows.tolist()]
 
     def relation(self, relation: int) -> str:
         """The name of a relation."""
