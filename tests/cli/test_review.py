@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from largegnn.review.decisions import Decision, DecisionLog
+from largegnn.data.decisions import Decision
+from largegnn.review.decision_log import DecisionLog
 from tests.cli.small_runs import call
 
 pytest.importorskip("fastapi")

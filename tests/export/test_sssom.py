@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
+from largegnn.data.decisions import Decision
 from largegnn.data.iri import PACKED, decode_names, encode_names
 from largegnn.errors import InputError
 from largegnn.export import export
 from largegnn.export.curies import choose_prefixes, shorten
 from largegnn.review.decision_files import decisions_sssom
-from largegnn.review.decisions import Decision
 from tests.export.nasty import INFO, NASTY, UNCALIBRATED, name_lists, nasty_pairs, table_of
 
 # The package asks a dozen things of pandas that pandas is giving up. All else is still an error.

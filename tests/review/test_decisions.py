@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from largegnn.data.decisions import Decision, read_decisions, verdicts
 from largegnn.errors import InputError, StorageError
 from largegnn.export.info import ExportInfo
 from largegnn.review.decision_files import decisions_sssom, decisions_tsv, write_decisions
-from largegnn.review.decisions import Decision, DecisionLog, read_decisions, verdicts
+from largegnn.review.decision_log import DecisionLog
 
 INFO = ExportInfo(
     "1", "run", "source", "target", "", "csls", "mutual_top1", 0.5, True, datetime.date(2026, 1, 2), "http://x.org/"
@@ -81,7 +82,8 @@ def test_a_line_cut_off_is_skipped_and_the_next_one_is_whole(tmp_path: Path) -> 
 
 def test_no_decision_that_was_answered_is_lost_by_a_kill(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from largegnn.review.decisions import *\n"
+        "import sys; from pathlib import Path; from largegnn.review.decision_log import *\n"
+        "from largegnn.data.decisions import *\n"
         "log = DecisionLog(Path(sys.argv[1]))\n"
         "for number in range(100_000):\n"
         "    log.add(Decision(str(number), 'x', 'accept')); print(number, flush=True)"

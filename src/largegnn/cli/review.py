@@ -37,7 +37,7 @@ def review_command(
 ) -> None:
     """Open a page where people accept, reject and correct pairs; every decision is saved at once."""
     from largegnn.api import open_run
-    from largegnn.review.decisions import DecisionLog
+    from largegnn.review.decision_log import DecisionLog
 
     result = open_run(run)
     file = run / "decisions.jsonl" if decisions is None else decisions

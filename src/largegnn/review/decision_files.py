@@ -11,13 +11,13 @@ from pathlib import Path
 
 import polars as pl
 
+from largegnn.data.decisions import Decision, Verdict, verdicts
 from largegnn.export.curies import CONTROL, choose_prefixes, shorten
 from largegnn.export.info import TOOL, ExportInfo
 from largegnn.export.iris import with_iris
 from largegnn.export.sssom import sssom_header
 from largegnn.export.tabular import plain_names
 from largegnn.machine.atomic import write_text
-from largegnn.review.decisions import Decision, Verdict, verdicts
 
 __all__ = ["decisions_sssom", "decisions_tsv", "write_decisions"]
 

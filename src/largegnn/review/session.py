@@ -17,10 +17,11 @@ import numpy as np
 
 from largegnn.artifacts import Alignment, AlignmentTask, IntArray, TaskNames
 from largegnn.artifacts.literals import Literals
+from largegnn.data.decisions import Decision, Verdict, verdicts
 from largegnn.data.names import EntityNames
 from largegnn.errors import InputError
 from largegnn.review.cuts import selected_pairs, wilson_interval
-from largegnn.review.decisions import Decision, DecisionLog, Verdict, verdicts
+from largegnn.review.decision_log import DecisionLog
 from largegnn.review.pair_view import PairView, PairViewer
 from largegnn.review.worklist import Filters, Worklist
 

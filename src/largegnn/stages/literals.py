@@ -81,7 +81,7 @@ def literals(
             raise _nothing_to_start_from("the channel literals is off")
         return Compared(LiteralEvidence.empty(), LiteralsOutcome())
     sides = [_Side(task, names, literals, side, compare, seed) for side in (0, 1)]
-    graph = literal_candidates(sides[0].texts, sides[1].texts, compare.k)
+    graph = literal_candidates(sides[0].texts, sides[1].texts, compare.k).without(task.forbidden)
     weights = _weights(graph, seeds, seed)
     similar = _views(graph) @ weights
     sure = seeds if len(seeds) >= FEWEST_SEEDS else graph.pairs(sure_edges(graph, localised(graph, similar, _NEAREST)))

@@ -1,9 +1,8 @@
-"""What reviewers decided: an append-only file, one JSON object in each line, flushed before anybody is answered.
+"""What reviewers decided on pairs: files of decisions, the verdict on each pair, and what that makes of the links.
 
-In: decisions on pairs by name, and files of them. Out: the verdict on each pair. Nothing is ever rewritten: to undo is
-a line of its own, so that a kill at any moment loses nothing, and two programs may append to one file. A line that was
-cut off is skipped. Where reviewers disagree a pair is disputed, and nobody is believed.
-Cost: one write and one flush for each decision; reading is linear in the decisions.
+In: a file that `largegnn review` appends to, or a table with the columns source, target and decision. Out: accepted
+pairs become seeds, rejected ones are forbidden. Nothing in such a file is ever rewritten: to undo is a line of its own.
+A line that was cut off is skipped. Where reviewers disagree a pair is disputed, and nobody is believed.
 """
 
 from __future__ import annotations
@@ -12,17 +11,32 @@ import contextlib
 import datetime
 import json
 import logging
-import os
 import secrets
-import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from largegnn.errors import InputError, StorageError
+import numpy as np
 
-__all__ = ["DECISIONS", "Decision", "DecisionLog", "Verdict", "read_decisions", "verdicts"]
+from largegnn.artifacts import IntArray, Mask
+from largegnn.data.shown import listed
+from largegnn.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = [
+    "DECISIONS",
+    "Decision",
+    "DecisionIds",
+    "Verdict",
+    "decision_ids",
+    "decisions_of",
+    "read_decisions",
+    "read_entries",
+    "verdicts",
+]
 
 _log = logging.getLogger(__name__)
 DECISIONS = ("accept", "reject", "unsure")
@@ -74,54 +88,38 @@ def verdicts(decisions: Iterable[Decision]) -> dict[tuple[str, str], Verdict]:
     return found
 
 
-class DecisionLog:
-    """The decisions of a file, and more as they are taken."""
+@dataclass(frozen=True, eq=False)
+class DecisionIds:
+    """Accepted pairs (a, 2) and rejected pairs (r, 2) as ids, sorted; `num_unknown` name entities nobody has."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lock = threading.Lock()
-        self._entries = _read_lines(path) if path.exists() else []
-        self._kept = _undone(self._entries)
+    accepted: IntArray
+    rejected: IntArray
+    num_unknown: int
 
-    def decisions(self) -> list[Decision]:
-        """All that were not undone, in order."""
-        with self._lock:
-            return list(self._kept)
 
-    def add(self, *decisions: Decision) -> None:
-        """Append decisions and flush them to disk; together they are one line, there whole or not at all."""
-        self._append({"decisions": [asdict(one) for one in decisions]})
+def decision_ids(path: Path, source: pl.Series, target: pl.Series, *, skip_unknown: bool) -> DecisionIds:
+    """The verdicts of a file in ids; `source` and `target` are all names of either side, in the order of their ids."""
+    import polars as pl
 
-    def undo(self, reviewer: str) -> tuple[Decision, ...]:
-        """Take back what a reviewer did last; returns that, or nothing."""
-        with self._lock:
-            last = next((one.action for one in reversed(self._kept) if one.reviewer == reviewer), None)
-            gone = tuple(one for one in self._kept if one.action == last) if last is not None else ()
-        if last is not None:
-            self._append({"undo": last, "reviewer": reviewer})
-        return gone
+    from largegnn.data.vocabulary import lookup
 
-    def _append(self, entry: dict[str, Any]) -> None:
-        line = (json.dumps(entry, ensure_ascii=False) + "\n").encode("utf-8", "replace")
-        with self._lock:
-            try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-                try:
-                    size = os.fstat(descriptor).st_size
-                    if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                        line = b"\n" + line  # what a killed program left of its last line stays a line of its own
-                    if os.write(descriptor, line) != len(line):
-                        raise OSError("the disk is full")
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
-            except OSError as error:
-                raise StorageError(
-                    f"the decision could not be saved in {self.path}: {error.strerror or error}"
-                ) from error
-            self._entries.append(entry)
-            self._kept = _undone(self._entries) if "undo" in entry else [*self._kept, *_of(entry)]
+    found = {pair: one.decision for pair, one in verdicts(read_decisions(path)).items()}
+    kept = [pair for pair, word in found.items() if word in ("accept", "reject")]
+    named = [pl.Series([pair[side] for pair in kept], dtype=pl.String) for side in (0, 1)]
+    ids = np.stack([lookup(named[0], source), lookup(named[1], target)], axis=1).astype(np.int64)
+    known: Mask = np.all(ids >= 0, axis=1)
+    if not known.all() and not skip_unknown:
+        unknown = [pair[int(ids[row, 0] >= 0)] for row, pair in enumerate(kept) if not known[row]]
+        raise InputError(
+            f"{len(unknown):,} of {len(kept):,} decisions name entities that are not in the graphs",
+            where=str(path),
+            found=listed(unknown),
+            fix="check that source and target are those of the run that was reviewed; --skip-unknown leaves them out",
+        )
+    ids[:, 1] += len(source)
+    is_accepted = np.array([found[pair] == "accept" for pair in kept], dtype=bool)
+    accepted, rejected = (np.unique(ids[known & mask], axis=0) for mask in (is_accepted, ~is_accepted))
+    return DecisionIds(accepted.astype(np.int32), rejected.astype(np.int32), int((~known).sum()))
 
 
 def read_decisions(path: Path) -> list[Decision]:
@@ -133,10 +131,11 @@ def read_decisions(path: Path) -> list[Decision]:
         raise InputError("the file does not exist", where=str(path), fix="check the path") from None
     except OSError as error:
         raise InputError("the file cannot be read", where=str(path), found=error.strerror) from None
-    return _undone(_read_lines(path)) if start in (b"{", b"\n", b"") else _read_table(path)
+    return decisions_of(read_entries(path)) if start in (b"{", b"\n", b"") else _read_table(path)
 
 
-def _read_lines(path: Path) -> list[dict[str, Any]]:
+def read_entries(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file that decisions are appended to."""
     entries = []
     lines = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines, start=1):
@@ -186,8 +185,8 @@ def _of(entry: dict[str, Any]) -> list[Decision]:
     return [Decision(**{key: str(value) for key, value in one.items()}) for one in entry["decisions"]]
 
 
-def _undone(entries: list[dict[str, Any]]) -> list[Decision]:
-    """The decisions that count."""
+def decisions_of(entries: list[dict[str, Any]]) -> list[Decision]:
+    """The decisions of these lines that were not undone."""
     gone = {entry["undo"] for entry in entries if "undo" in entry}
     kept: list[Decision] = []
     for entry in entries:
