@@ -10,7 +10,7 @@ import weakref
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from largegnn.artifacts import (
     PairFigures,
     TaskNames,
     are_among,
+    to_plain,
 )
 from largegnn.data.names import EntityNames
 from largegnn.errors import InputError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from largegnn.export import Exporter
     from largegnn.export.info import ExportInfo
     from largegnn.review.explain import Explainer, Explanation
+    from largegnn.review.reconcile.reconciler import Reconciler
     from largegnn.review.session import ReviewSession
 
 __all__ = ["AlignmentResult"]
@@ -182,6 +184,36 @@ class AlignmentResult:
 
         literals = self.run.artifact("literals", Literals)
         return ReviewSession(self.run.task(), self.names, literals, self.alignment, self.summary, Path(decisions))
+
+    def reconciler(self, side: str = "target") -> Reconciler:
+        """Answers queries for entities of one side, as `largegnn serve` does; all indexes are made here."""
+        from largegnn.artifacts.literals import Literals
+        from largegnn.review.labels import Labels, name_predicates
+        from largegnn.review.neighborhood import NeighborIndex
+        from largegnn.review.reconcile.catalogue import Catalogue
+        from largegnn.review.reconcile.reconciler import Reconciler
+
+        task, literals, found = self.run.task(), self.run.artifact("literals", Literals), self.summary.literals
+        profiles = () if found is None else (*found.source_profiles, *found.target_profiles)
+        known = {one.predicate for one in profiles if one.kind == "name"}
+        labels = Labels(task, self.names, literals, name_predicates(literals, known))
+        catalogue = Catalogue(labels, NeighborIndex(task), ("source", "target").index(side))
+        assert len(catalogue.names) >= task.num_entities
+        return Reconciler(catalogue, self.alignment, task.given_seeds(self.run.settings.protocol.seeds_from))
+
+    def answer(self, entity: str, side: str | None = None) -> dict[str, Any]:
+        """The counterpart of an entity, its confidence and why, as plain values."""
+        found = self.explain(entity, side)
+        best = next((one for one in found.candidates if one.accepted), None)
+        counterpart = None if best is None else best.target if found.side == "source" else best.source
+        return {
+            "entity": found.entity,
+            "side": found.side,
+            "state": found.state,
+            "counterpart": counterpart or found.seed_partner,
+            "confidence": None if best is None or not self.is_calibrated else best.confidence,
+            "explanation": to_plain(found),
+        }
 
     def export_info(
         self,

@@ -1,7 +1,8 @@
-"""`largegnn review`: the command, from the start of the server to a kill and back."""
+"""`largegnn review` and `serve`: the commands, from the start of the server to a kill and back."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -101,3 +102,21 @@ def test_a_port_that_is_taken_is_told(copy: Path) -> None:
         taken.listen()
         ended = call("review", copy, "--port", str(taken.getsockname()[1]), expect=2)
     assert "cannot listen there" in ended.stderr
+
+
+def test_serve(finished: Path) -> None:
+    pairs = [line.split("\t") for line in (finished / "alignment.tsv").read_text(encoding="utf-8").splitlines()]
+    source, target = pairs[1][:2]
+    confidence = float(pairs[1][pairs[0].index("confidence")])
+    server = Server("serve", finished)
+    assert json.loads(server.ask("/")[1])["versions"] == ["0.2"]
+    answer = json.loads(server.ask("/", queries=json.dumps({"q": {"query": source}}))[1])["q"]["result"]
+    first = next(one for one in answer if one["id"] == target)
+    assert (first["match"], first["score"]) == (True, pytest.approx(100 * confidence, abs=1e-3))
+    assert {"cosine", "csls", "support"} <= {one["id"] for one in first["features"]}
+    explained = json.loads(server.ask(f"/align?entity={urllib.parse.quote(source, safe='')}&side=source")[1])
+    assert (explained["counterpart"], explained["confidence"]) == (target, pytest.approx(confidence, abs=1e-5))
+    assert explained["explanation"]["candidates"]
+    assert server.ask("/align?entity=nobody")[0] == 400
+    assert "Traceback" not in server.stop()
+    assert "there is no side" in call("serve", finished, "--side", "left", expect=2).stderr

@@ -23,6 +23,7 @@ from largegnn.cli.inspect import inspect_command
 from largegnn.cli.report import report_command
 from largegnn.cli.reproduce import reproduce_command
 from largegnn.cli.review import review_command
+from largegnn.cli.serve import serve_command
 from largegnn.cli.train import train_command
 from largegnn.cli.update import update_command
 from largegnn.errors import LargeGNNError
@@ -43,6 +44,7 @@ app.command("evaluate")(evaluate_command)
 app.command("compare")(compare_command)
 app.command("report")(report_command)
 app.command("review")(review_command)
+app.command("serve")(serve_command)
 app.command("export")(export_command)
 app.command("explain")(explain_command)
 app.command("divide")(divide_command)

@@ -14,7 +14,7 @@ import numpy as np
 from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
 from largegnn.artifacts.literals import Literals
 
-__all__ = ["Labels", "local_part", "name_predicates"]
+__all__ = ["Labels", "local_part", "name_predicates", "span"]
 
 _NAME = re.compile(r"^(pref_?label|label|name|title|full_?name|display_?name|official_?name|fn)$", re.IGNORECASE)
 _LONGEST = 200
@@ -25,6 +25,13 @@ def local_part(name: str) -> str:
     mark, bare = ("^", name[1:]) if name.startswith("^") else ("", name)
     last = re.split(r"[/#]", bare.rstrip("/#"))[-1] if "://" in bare else bare
     return mark + (unquote(last) or bare)
+
+
+def span(ordered: IntArray, value: int) -> tuple[int, int]:
+    """Where the rows of a value begin and end in an ascending array (n,)."""
+    # Of the array's own type: numpy would otherwise copy the array for each search.
+    begin, end = np.searchsorted(ordered, np.array([value, value + 1], dtype=ordered.dtype)).tolist()
+    return begin, end
 
 
 def name_predicates(literals: Literals, known: Iterable[str] = ()) -> list[int]:
@@ -45,7 +52,8 @@ class Labels:
         self, task: AlignmentTask, names: TaskNames, literals: Literals, name_predicates: Iterable[int] = ()
     ) -> None:
         self.task, self.names, self.literals = task, names, literals
-        self._order = {number: place for place, number in enumerate(name_predicates)}
+        self.name_predicates = tuple(name_predicates)
+        self._order = {number: place for place, number in enumerate(self.name_predicates)}
 
     def iri(self, entity: int) -> str:
         """The entity as it is called in its file."""
@@ -55,8 +63,8 @@ class Labels:
         """The name of an entity, in English where it has several."""
         best: tuple[int, int] | None = None
         label = ""
-        begin, end = np.searchsorted(self.literals.entities, [entity, entity + 1])
-        for row in range(int(begin), int(end)) if self._order else ():
+        begin, end = span(self.literals.entities, entity)
+        for row in range(begin, end) if self._order else ():
             place = self._order.get(int(self.literals.predicates[row]))
             if place is None:
                 continue

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from largegnn.artifacts import Alignment, AlignmentTask, IntArray, SeedsFrom
-from largegnn.review.labels import Labels
+from largegnn.review.labels import Labels, span
 
 __all__ = ["Neighbor", "NeighborIndex", "Picture", "PictureRow", "counterparts", "draw_neighborhoods"]
 
@@ -78,13 +78,13 @@ class NeighborIndex:
 
     def degree(self, entity: int) -> int:
         """How many triples an entity is in."""
-        begin, end = np.searchsorted(self._ends, [entity, entity + 1])
-        return int(end - begin)
+        begin, end = span(self._ends, entity)
+        return end - begin
 
     def of(self, entity: int) -> dict[int, list[tuple[int, bool]]]:
         """The neighbours of an entity, each with the relations that lead there and whether they point to it."""
         found: dict[int, list[tuple[int, bool]]] = {}
-        begin, end = np.searchsorted(self._ends, [entity, entity + 1])
+        begin, end = span(self._ends, entity)
         for row in self._rows[begin:end].tolist():
             head, relation, tail = self._triples[row].tolist()
             if head == tail:

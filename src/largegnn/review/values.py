@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from largegnn.artifacts.literals import Literals
-from largegnn.review.labels import local_part
+from largegnn.review.labels import local_part, span
 
 __all__ = ["ValueRow", "compare_values", "values_of"]
 
@@ -29,13 +27,16 @@ class ValueRow:
     state: str
 
 
-def values_of(literals: Literals, entity: int) -> dict[str, list[str]]:
-    """The values of an entity by predicate, with the language where there is one."""
+def values_of(literals: Literals, entity: int, *, plain: bool = False) -> dict[str, list[str]]:
+    """The values of an entity by predicate, cut short and with their language; `plain`: as they are."""
     found: dict[str, list[str]] = {}
-    begin, end = np.searchsorted(literals.entities, [entity, entity + 1])
-    for row in range(int(begin), int(end)):
+    begin, end = span(literals.entities, entity)
+    for row in range(begin, end):
         language = literals.language_names[int(literals.languages[row])]
         text = literals.values[row]
+        if plain:
+            found.setdefault(literals.predicate_names[int(literals.predicates[row])], []).append(text)
+            continue
         shown = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
         predicate = literals.predicate_names[int(literals.predicates[row])]
         found.setdefault(predicate, []).append(f"{shown} @{language}" if language else shown)
