@@ -146,6 +146,9 @@ EXPORTERS: Table[Exporter] = Table(
         "sameas": "largegnn.export.same_as:SAME_AS",
         "sssom": "largegnn.export.sssom:SSSOM",
         "alignment-api": "largegnn.export.alignment_api:ALIGNMENT_API",
+        "rdf12": "largegnn.export.annotations:ANNOTATIONS",
+        "neo4j": "largegnn.export.neo4j:NEO4J",
+        "quickstatements": "largegnn.export.quickstatements:QUICKSTATEMENTS",
     },
 )
 PAGES: Table[Page] = Table(
