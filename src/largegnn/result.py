@@ -5,6 +5,7 @@ In: a finished `Run`. Everything is read when it is asked for.
 
 from __future__ import annotations
 
+import html
 import shutil
 import weakref
 from functools import cached_property
@@ -29,7 +30,7 @@ from largegnn.data.names import EntityNames
 from largegnn.errors import InputError
 from largegnn.review.origin import export_info
 from largegnn.runs.run import Run
-from largegnn.stages.report import RunSummary
+from largegnn.stages.report import ReportInputs, RunSummary
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,12 +38,14 @@ if TYPE_CHECKING:
     from largegnn.export import Exporter
     from largegnn.export.info import ExportInfo
     from largegnn.review.explain import Explainer, Explanation
+    from largegnn.review.notebook import Charts
     from largegnn.review.reconcile.reconciler import Reconciler
     from largegnn.review.session import ReviewSession
 
 __all__ = ["AlignmentResult"]
 
 AnyPath = str | PathLike[str]
+_SHOWN = 10
 
 
 class AlignmentResult:
@@ -65,6 +68,26 @@ class AlignmentResult:
             f"AlignmentResult({self.title!r}: {match.num_accepted:,} pairs of {graphs.num_source_entities:,} source "
             f"and {graphs.num_target_entities:,} target entities, {sure})"
         )
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.pairs}" if self.summary.match is not None else repr(self)
+
+    def _repr_html_(self) -> str:
+        """The first pairs as a table, for notebooks."""
+        from largegnn.review.notebook import pairs_html
+
+        if self.summary.match is None:
+            return f"<p>{html.escape(repr(self))}</p>"
+        return pairs_html(repr(self), self.pairs, _SHOWN)
+
+    def plot(self) -> Charts:
+        """The charts of the report: pairs by confidence, score and margin, reliability, training, division."""
+        from largegnn.artifacts.literals import Literals
+        from largegnn.review.notebook import charts_of
+
+        literals = self.run.artifact("literals", Literals)
+        task = self.run.task_without_test_links()
+        return charts_of(ReportInputs(task, self.names, self.alignment, self.summary, literals), self.title)
 
     @property
     def title(self) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from largegnn.api import open_run
 from tests.cli.small_runs import call
 
 
@@ -38,3 +39,12 @@ def test_a_run_of_an_older_version_gets_its_page(copy: Path) -> None:
     assert not (copy / "report.html").exists()
     call("report", copy)
     assert (copy / "report.html").exists()
+
+
+def test_a_result_prints_as_a_table_and_plots(finished: Path) -> None:
+    result = open_run(finished)
+    assert f"{len(result.pairs):,} pairs of" in result._repr_html_()
+    assert result._repr_html_().count("<tr>") == 11
+    assert str(result).startswith("AlignmentResult(")
+    assert "source" in str(result)
+    assert result.plot().plots[0].title == "Pairs by confidence"
