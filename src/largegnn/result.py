@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import shutil
 import weakref
+from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -26,10 +27,13 @@ from largegnn.artifacts import (
     are_among,
     to_plain,
 )
+from largegnn.artifacts.literals import Literals
 from largegnn.data.names import EntityNames
+from largegnn.data.shown import local_part
 from largegnn.errors import InputError
 from largegnn.review.origin import export_info
 from largegnn.runs.run import Run
+from largegnn.stages.literals import LiteralsOutcome
 from largegnn.stages.report import ReportInputs, RunSummary
 
 if TYPE_CHECKING:
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from largegnn.review.notebook import Charts
     from largegnn.review.reconcile.reconciler import Reconciler
     from largegnn.review.session import ReviewSession
+    from largegnn.review.values import PairValues
 
 __all__ = ["AlignmentResult"]
 
@@ -82,12 +87,11 @@ class AlignmentResult:
 
     def plot(self) -> Charts:
         """The charts of the report: pairs by confidence, score and margin, reliability, training, division."""
-        from largegnn.artifacts.literals import Literals
         from largegnn.review.notebook import charts_of
 
         literals = self.run.artifact("literals", Literals)
         task = self.run.task_without_test_links()
-        return charts_of(ReportInputs(task, self.names, self.alignment, self.summary, literals), self.title)
+        return charts_of(ReportInputs(task, self.names, self.alignment, self.summary, literals=literals), self.title)
 
     @property
     def title(self) -> str:
@@ -152,9 +156,23 @@ class AlignmentResult:
         names = self.names.entities.take(found.ids[row][there])
         return pl.DataFrame({"entity": names, "cosine": found.scores[row][there]})
 
-    def explain(self, entity: str, side: str | None = None) -> Explanation:
-        """What an entity is matched with and why: its candidates, best first, with the evidence for each."""
+    def explain(self, entity: str, side: str | None = None, target: str | None = None) -> Explanation:
+        """What an entity is matched with and why: its candidates, best first, with the evidence for each.
+
+        With a `target` that one pair alone is explained, also where it is no candidate; the entity is then a source.
+        """
+        if target is not None:
+            if side == "target":
+                raise InputError("the target of a target is asked for", fix="name the source entity first")
+            return self._explainer.explain_pair(self.entity(entity, "source"), self.entity(target, "target"))
         return self._explainer.explain(self.entity(entity, side))
+
+    def labels(self, entities: Sequence[str], side: str) -> list[str]:
+        """What entities of a side are called by their literals, or else by the last part of their IRIs."""
+        ids = [self.entity(entity, side) for entity in entities]
+        values = self._pair_values
+        names = [values.names(entity) if values is not None else () for entity in ids]
+        return [found[0] if found else local_part(entity) for found, entity in zip(names, entities, strict=True)]
 
     def evaluate(self, links: IntArray | pl.DataFrame) -> PairFigures:
         """Precision, recall and F1 of the pairs by links given as ids (k, 2) or as a frame of two columns of names.
@@ -202,7 +220,6 @@ class AlignmentResult:
 
     def review(self, decisions: AnyPath) -> ReviewSession:
         """The run under review; decisions are read from a file, and appended to it."""
-        from largegnn.artifacts.literals import Literals
         from largegnn.review.session import ReviewSession
 
         literals = self.run.artifact("literals", Literals)
@@ -210,7 +227,6 @@ class AlignmentResult:
 
     def reconciler(self, side: str = "target") -> Reconciler:
         """Answers queries for entities of one side, as `largegnn serve` does; all indexes are made here."""
-        from largegnn.artifacts.literals import Literals
         from largegnn.review.labels import Labels, name_predicates
         from largegnn.review.neighborhood import NeighborIndex
         from largegnn.review.reconcile.catalogue import Catalogue
@@ -280,6 +296,27 @@ class AlignmentResult:
 
     @cached_property
     def _explainer(self) -> Explainer:
+        from largegnn.matching.contributions import Weighing
         from largegnn.review.explain import Explainer
 
-        return Explainer(self.task, self.names, self.alignment, self.run.settings.protocol.seeds_from)
+        settings, match = self.run.settings, self.summary.match
+        literals = self.summary.literals or LiteralsOutcome()
+        weighing = Weighing(
+            settings.match.scoring,
+            settings.match.weights,
+            (None if match is None else match.similarity_weights) or {},
+            literals.weights or {},
+            settings.compare.odds_weight,
+        )
+        seeds_from = settings.protocol.seeds_from
+        return Explainer(self.task, self.names, self.alignment, seeds_from, weighing, self._pair_values)
+
+    @cached_property
+    def _pair_values(self) -> PairValues | None:
+        from largegnn.review.values import PairValues
+
+        outcome = self.summary.literals
+        if outcome is None or "literals" not in self.run.channels():
+            return None
+        literals = self.run.artifact("literals", Literals)
+        return PairValues(literals, outcome, self.run.settings.compare.comparators)

@@ -17,7 +17,9 @@ from tests.review.small_alignment import toy_alignment, toy_literals, toy_summar
 
 @pytest.fixture
 def charts(toy_task: AlignmentTask, toy_names: TaskNames) -> Charts:
-    return charts_of(ReportInputs(toy_task, toy_names, toy_alignment(), toy_summary(), toy_literals()), 'a "run" <b>')
+    return charts_of(
+        ReportInputs(toy_task, toy_names, toy_alignment(), toy_summary(), literals=toy_literals()), 'a "run" <b>'
+    )
 
 
 def test_the_charts_are_those_of_the_report(charts: Charts, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>\u202e'
 
 @pytest.fixture
 def inputs(toy_task: AlignmentTask, toy_names: TaskNames) -> ReportInputs:
-    return ReportInputs(toy_task, toy_names, toy_alignment(), toy_summary(), toy_literals())
+    return ReportInputs(toy_task, toy_names, toy_alignment(), toy_summary(), literals=toy_literals())
 
 
 def page(inputs: ReportInputs, folder: Path) -> str:

@@ -2,14 +2,16 @@
 
 In: candidate edges with scores. Out: for each pair the probability that it is right, and a threshold.
 The idea (target and decoy, as in the search of spectra): an entity without a counterpart gets a best pair all the same,
-and that pair looks like the second choice of an entity that has one. So the wrong pairs are distributed like decoys,
-the pairs that would be each other's best if the best ones were taken away, only fewer; how many they are is read where
-scores are low and nearly all pairs are wrong. What is left over is right.
-Cost: a sort.
+and that pair looks like what an entity that has one would get if its counterpart were not there. So counterparts are
+taken away from a tenth of the pairs, the rest is scored anew, and the pairs of these orphans are decoys: they have the
+scores of wrong pairs, and the share of orphans that is caught in one tells how many wrong pairs come with the entities
+that are seen to be in none. What is left over is right. A pair counts by its score and by how far it is above its rivals.
+Cost: a few more scorings, one for large graphs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,13 +24,18 @@ from largegnn.matching.calibration import Calibration
 from largegnn.matching.candidates import preferred
 from largegnn.matching.thresholds import Threshold
 
-__all__ = ["DecoyRating", "confidence_by_decoys", "decoy_scores", "rate_by_decoys"]
+__all__ = ["DecoyRating", "Decoys", "confidence_by_decoys", "find_decoys", "rate_by_decoys"]
 
 Floats = npt.NDArray[np.float64]
-_LOW_SHARE = 1 / 3  # decoys among which the number of wrong pairs is read
+Rescore = Callable[[CandidateGraph], FloatArray]  # scores of the edges of a graph that lacks some
+_LOW_SHARE = 0.5  # of the decoys, below which the number of wrong pairs is read
 _PER_BIN = 25
 _FEWEST = 20
-_LEAST_CONFIDENCE = 0.6  # of an accepted pair: entities without a counterpart are many, and nobody counted them
+_TAKEN_AWAY = 0.1  # of the pairs, on each side, at a time
+_TRIALS = 5
+_LARGE = 5_000_000  # edges from which one trial has decoys enough
+_MOST_CAUGHT = 0.9
+_LONE_MARGIN = 1.0  # of a pair without a rival; larger ones are cut to it
 _NOT_BEST = 0.5  # what is left of the confidence of a pair that one end has something better for
 _MODEL_ERROR = 0.03  # how far the share of wrong pairs may be off beyond chance
 
@@ -41,7 +48,7 @@ class DecoyRating:
     calibration: Calibration
 
     def choose_threshold(self, selected: Mask, min_precision: float, cut: Literal["f1", "none"]) -> Threshold:
-        """Where to cut the selected pairs: at the least confidence, or where a precision asked for is kept."""
+        """Where to cut the selected pairs: at the highest expected F1, or where a precision asked for is kept."""
         ordered = np.sort(self.rating[selected])[::-1]
         if not len(ordered):
             return Threshold(1.0, 0, is_reached=min_precision == 0)
@@ -52,7 +59,9 @@ class DecoyRating:
             lowest = ordered[max(count - 1, 0)]
         else:
             is_reached = True
-            lowest = 0.0 if cut == "none" else min(_LEAST_CONFIDENCE, float(ordered[0]))
+            # One more pair helps as long as it is likelier right than half the F1 there is.
+            f1 = 2 * np.cumsum(ordered) / (np.arange(1, len(ordered) + 1) + max(self.calibration.num_links, 1.0))
+            lowest = 0.0 if cut == "none" else float(ordered[int(f1.argmax())])
         accepted = ordered[ordered >= lowest]
         expected, count = float(accepted.sum()), len(accepted)
         spread = 1.645 * float(np.sqrt((accepted * (1 - accepted)).sum())) / count + _MODEL_ERROR
@@ -69,11 +78,15 @@ class DecoyRating:
         )
 
 
-def rate_by_decoys(graph: CandidateGraph, scores: FloatArray, kept: IntArray, best: Mask) -> DecoyRating | None:
+def rate_by_decoys(
+    graph: CandidateGraph, scores: FloatArray, kept: IntArray, best: Mask, rescore: Rescore
+) -> DecoyRating | None:
     """The confidence of the `kept` edges (p,), some of them `best` at both ends; None where too little is known."""
     values = scores.astype(np.float64)
-    own = values[kept[best]]
-    found = confidence_by_decoys(own, decoy_scores(graph, scores, kept[best]))
+    _, gaps = preferred(graph, scores, _LONE_MARGIN)
+    own = values[kept[best]] + np.minimum(gaps, _LONE_MARGIN)
+    decoys = find_decoys(graph, kept[best], rescore)
+    found = confidence_by_decoys(own, decoys)
     if found is None:
         return None
     order = np.argsort(own, kind="stable")
@@ -96,28 +109,65 @@ def rate_by_decoys(graph: CandidateGraph, scores: FloatArray, kept: IntArray, be
     return DecoyRating(rating, calibration)
 
 
-def decoy_scores(graph: CandidateGraph, scores: FloatArray, best: IntArray) -> FloatArray:
-    """The scores (d,) of the edges that would be best at both ends if the `best` ones were taken away."""
-    rest = np.ones(len(graph), dtype=bool)
-    rest[best] = False
-    others = CandidateGraph(graph.sources[rest], graph.targets[rest])
-    decoys, _ = preferred(others, scores[rest], alone=0.0)
-    found: FloatArray = scores[rest][decoys]
-    return found
+@dataclass(frozen=True, eq=False)
+class Decoys:
+    """The scores (d,) of pairs that are surely wrong, and how many of the pairs they stand for should be wrong."""
+
+    scores: FloatArray
+    num_wrong: float
 
 
-def confidence_by_decoys(scores: npt.NDArray[Any], decoys: npt.NDArray[Any]) -> Floats | None:
+def find_decoys(graph: CandidateGraph, best: IntArray, rescore: Rescore, seed: int = 0) -> Decoys:
+    """What entities whose counterpart is taken away choose, and are chosen by; `best` are the edges of both ends."""
+    order = np.random.default_rng(seed).permutation(best)
+    size = max(int(_TAKEN_AWAY * len(best)), min(_FEWEST, len(best) // 4))
+    num_trials = min(_TRIALS if len(graph) <= _LARGE else 1, len(best) // max(2 * size, 1))
+    scores, caught = [np.empty(0, dtype=np.float32)], np.zeros(2)
+    for trial in range(num_trials):
+        one, other = (order[(2 * trial + part) * size : (2 * trial + part + 1) * size] for part in (0, 1))
+        found, in_trial = _without_counterparts(graph, one, other, rescore)
+        scores.append(found)
+        caught += in_trial
+    # Of the entities of a side that have no counterpart those in no pair are seen; the others are in wrong pairs.
+    chance = np.minimum((caught + 1) / (num_trials * size + 1), _MOST_CAUGHT)
+    num_alone = np.array([len(np.unique(ends)) - len(best) for ends in (graph.sources, graph.targets)])
+    return Decoys(np.concatenate(scores), float((chance * num_alone / (1 - chance)).min()))
+
+
+def _without_counterparts(
+    graph: CandidateGraph, orphan_sources: IntArray, orphan_targets: IntArray, rescore: Rescore
+) -> tuple[FloatArray, IntArray]:
+    """Take away targets of some edges, sources of others: scores of the orphans' pairs, and orphans in them (2,)."""
+    size = int(max(graph.sources.max(initial=-1), graph.targets.max(initial=-1))) + 1
+    is_gone, is_orphan = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
+    is_gone[graph.targets[orphan_sources]] = is_gone[graph.sources[orphan_targets]] = True
+    is_orphan[graph.sources[orphan_sources]] = is_orphan[graph.targets[orphan_targets]] = True
+    rest = ~(is_gone[graph.sources] | is_gone[graph.targets])
+    columns = {name: values[rest] for name, values in graph.evidence.items()}
+    others = CandidateGraph(graph.sources[rest], graph.targets[rest], columns)
+    scores = rescore(others)
+    pairs, gaps = preferred(others, scores, _LONE_MARGIN)
+    ends = np.stack([is_orphan[others.sources[pairs]], is_orphan[others.targets[pairs]]])
+    found: FloatArray = (scores[pairs] + np.minimum(gaps, _LONE_MARGIN))[ends.any(axis=0)]
+    return found, ends.sum(axis=1)
+
+
+def confidence_by_decoys(scores: npt.NDArray[Any], decoys: Decoys) -> Floats | None:
     """The probability that each pair (p,) is right, rising with its score; None where there is too little to tell."""
-    if len(scores) < _FEWEST or len(decoys) < _FEWEST:
+    wrong_scores = decoys.scores
+    if len(scores) < _FEWEST or len(wrong_scores) < _FEWEST:
         return None
-    cut = float(np.quantile(decoys, _LOW_SHARE))
-    # Below the cut pairs are mostly wrong. One more of each: a share of nothing is not nothing.
-    share = min((int((scores <= cut).sum()) + 1) / (int((decoys <= cut).sum()) + 1), 1.0)
+    cut = float(np.quantile(wrong_scores, _LOW_SHARE))
+    # Below the cut hardly more pairs can be wrong than there are. One more of each: a share of nothing is not nothing.
+    share = min(
+        (int((scores <= cut).sum()) + 1) / (int((wrong_scores <= cut).sum()) + 1),
+        (decoys.num_wrong + 1) / (len(wrong_scores) + 1),
+    )
     order = np.argsort(scores, kind="stable")
     num_bins = max(1, min(len(scores) // _PER_BIN, 60))
     bins = np.array_split(order, num_bins)
     edges = np.array([scores[inside[0]] for inside in bins[1:]])
-    wrong = share * np.bincount(np.searchsorted(edges, decoys, side="right"), minlength=num_bins)
+    wrong = share * np.bincount(np.searchsorted(edges, wrong_scores, side="right"), minlength=num_bins)
     counts = np.array([len(inside) for inside in bins], dtype=np.float64)
     # Half a wrong pair more in all: no bin is beyond doubt.
     precision = 1 - np.minimum((wrong + 0.5 / num_bins) / counts, 1.0)

@@ -13,6 +13,7 @@ import numpy as np
 
 from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
 from largegnn.artifacts.literals import Literals
+from largegnn.data import shown
 
 __all__ = ["Labels", "local_part", "name_predicates", "span"]
 
@@ -21,10 +22,8 @@ _LONGEST = 200
 
 
 def local_part(name: str) -> str:
-    """The last part of an IRI, which is what people read; any other name as it is. A mark of direction stays."""
-    mark, bare = ("^", name[1:]) if name.startswith("^") else ("", name)
-    last = re.split(r"[/#]", bare.rstrip("/#"))[-1] if "://" in bare else bare
-    return mark + (unquote(last) or bare)
+    """The last part of an IRI with its percent-escapes decoded; any other name as it is."""
+    return unquote(shown.local_part(name))
 
 
 def span(ordered: IntArray, value: int) -> tuple[int, int]:

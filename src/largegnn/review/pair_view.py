@@ -15,7 +15,7 @@ from largegnn.artifacts import Alignment, AlignmentTask, IntArray, TaskNames
 from largegnn.artifacts.literals import Literals
 from largegnn.review.labels import Labels, name_predicates
 from largegnn.review.neighborhood import NeighborIndex, Picture, counterparts, draw_neighborhoods
-from largegnn.review.values import ValueRow, compare_values
+from largegnn.review.value_rows import ValueRow, compare_values
 
 if TYPE_CHECKING:
     from largegnn.stages.report import RunSummary

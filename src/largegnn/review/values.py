@@ -1,82 +1,96 @@
-"""The values of two entities side by side: those of predicates that answer to each other in one row.
+"""What two entities say of themselves, side by side: names, and the values of predicates that answer to each other.
 
-In: the literals, and which predicates answer to which. Out: rows for a table. Cost: the literals of the two entities.
+In: the literals and what the stage `literals` learnt. Out: names of an entity, and compared values of a pair.
+Cost: one pass over the literals to index them, then what concerns one pair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from largegnn.artifacts import IntArray
 from largegnn.artifacts.literals import Literals
-from largegnn.review.labels import local_part, span
+from largegnn.literals.values_evidence import Correspondence
+from largegnn.seams.tables import COMPARATORS
 
-__all__ = ["ValueRow", "compare_values", "values_of"]
+if TYPE_CHECKING:
+    from largegnn.stages.literals import LiteralsOutcome
 
-_MOST_ROWS, _MOST_VALUES, _LONGEST = 14, 4, 160
+__all__ = ["ComparedValues", "PairValues"]
+
+_MOST_NAMES = 5
+_AGREES = 0.95
 
 
 @dataclass(frozen=True)
-class ValueRow:
-    """Values of one predicate of either side; `state` is same, different, source only or target only."""
+class ComparedValues:
+    """The values of two predicates that answer to each other; `odds` is a logarithm, below zero where they differ."""
 
     source_predicate: str
     target_predicate: str
-    source_values: tuple[str, ...]
-    target_values: tuple[str, ...]
-    state: str
+    kind: str
+    source_value: str
+    target_value: str
+    similarity: float
+    agrees: bool
+    odds: float
 
 
-def values_of(literals: Literals, entity: int, *, plain: bool = False) -> dict[str, list[str]]:
-    """The values of an entity by predicate, cut short and with their language; `plain`: as they are."""
-    found: dict[str, list[str]] = {}
-    begin, end = span(literals.entities, entity)
-    for row in range(begin, end):
-        language = literals.language_names[int(literals.languages[row])]
-        text = literals.values[row]
-        if plain:
-            found.setdefault(literals.predicate_names[int(literals.predicates[row])], []).append(text)
-            continue
-        shown = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-        predicate = literals.predicate_names[int(literals.predicates[row])]
-        found.setdefault(predicate, []).append(f"{shown} @{language}" if language else shown)
-    return found
+class PairValues:
+    """Names and values of the entities of one run."""
 
+    def __init__(self, literals: Literals, outcome: LiteralsOutcome, comparators: Mapping[str, str]) -> None:
+        self._literals, self._outcome, self._comparators = literals, outcome, comparators
 
-def compare_values(
-    literals: Literals, source: int, target: int, correspondences: Iterable[tuple[str, str]] = ()
-) -> tuple[ValueRow, ...]:
-    """The values of a pair: predicates that answer to each other first, then those of the same name, then the rest."""
-    left, right = values_of(literals, source), values_of(literals, target)
-    joined = [(one, other) for one, other in correspondences if one in left and other in right]
-    by_local = {local_part(name).lower(): name for name in right}
-    joined += [(name, by_local[key]) for name in left if (key := local_part(name).lower()) in by_local]
-    rows: list[ValueRow] = []
-    seen: tuple[set[str], set[str]] = (set(), set())
-    for one, other in joined:
-        if one not in seen[0] and other not in seen[1]:
-            seen[0].add(one)
-            seen[1].add(other)
-            rows.append(_row(one, other, left[one], right[other]))
-    rows += [_row(name, "", values, []) for name, values in left.items() if name not in seen[0]]
-    rows += [_row("", name, [], values) for name, values in right.items() if name not in seen[1]]
-    return tuple(rows[:_MOST_ROWS])
+    def names(self, entity: int) -> tuple[str, ...]:
+        """What an entity is called, by its literals; nothing where it has no name of its own."""
+        rows = self._rows(entity)
+        named = [row for row in rows if self._literals.predicates[row] in self._name_predicates]
+        return tuple(dict.fromkeys(self._literals.values.take(named)))[:_MOST_NAMES]
 
+    def said(self, entity: int) -> list[tuple[str, str]]:
+        """All that an entity says of itself: predicates and values."""
+        rows = self._rows(entity)
+        predicates = self._literals.predicate_names.take(self._literals.predicates[rows])
+        return list(zip(predicates, self._literals.values.take(rows), strict=True))
 
-def _row(one: str, other: str, left: list[str], right: list[str]) -> ValueRow:
-    if not right:
-        state = "source only"
-    elif not left:
-        state = "target only"
-    else:
-        state = "same" if {_plain(text) for text in left} & {_plain(text) for text in right} else "different"
-    return ValueRow(local_part(one), local_part(other), _few(left), _few(right), state)
+    def compared(self, source: int, target: int) -> tuple[ComparedValues, ...]:
+        """The values both have of predicates that answer to each other, what speaks loudest first."""
+        first_of = [self._first_values(entity) for entity in (source, target)]
+        found = [
+            self._compare(one, first_of[0][one.source_predicate], first_of[1][one.target_predicate])
+            for one in self._outcome.correspondences
+            if one.source_predicate in first_of[0] and one.target_predicate in first_of[1]
+        ]
+        return tuple(sorted(found, key=lambda one: -abs(one.odds)))
 
+    def _compare(self, one: Correspondence, left: str, right: str) -> ComparedValues:
+        similarity = float(COMPARATORS[self._comparators[one.kind]]([left], [right])[0])
+        agrees = similarity >= _AGREES
+        odds = one.odds_for if agrees else -one.odds_against
+        return ComparedValues(
+            one.source_predicate, one.target_predicate, one.kind, left, right, similarity, agrees, odds
+        )
 
-def _plain(text: str) -> str:
-    return " ".join(text.rpartition(" @")[0].casefold().split() or text.casefold().split())
+    def _first_values(self, entity: int) -> dict[str, str]:
+        values: dict[str, str] = {}
+        for predicate, value in self.said(entity):
+            values.setdefault(predicate, value)
+        return values
 
+    def _rows(self, entity: int) -> IntArray:
+        begin, end = np.searchsorted(self._literals.entities, [entity, entity + 1])
+        return np.arange(begin, end)
 
-def _few(values: list[str]) -> tuple[str, ...]:
-    more = len(values) - _MOST_VALUES
-    return (*values[:_MOST_VALUES], *([f"and {more:,} more"] if more > 0 else []))
+    @cached_property
+    def _name_predicates(self) -> frozenset[int]:
+        number_of = {name: number for number, name in enumerate(self._literals.predicate_names)}
+        profiles = (*self._outcome.source_profiles, *self._outcome.target_profiles)
+        return frozenset(
+            number_of[one.predicate] for one in profiles if one.kind == "name" and one.predicate in number_of
+        )

@@ -85,7 +85,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "literals",
-        1,
+        2,
         ("load",),
         ("seed", "protocol", "channels", "compare"),
         "largegnn.stages.literals:LiteralsOutcome",
@@ -167,7 +167,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "match",
-        2,
+        3,
         ("load", "literals", "integrate", "rounds", "search"),
         ("protocol", "channels", "match"),
         "largegnn.stages.match:MatchOutcome",
@@ -175,7 +175,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "evaluate",
-        2,
+        3,
         ("load", "literals", "landmarks", "integrate", "rounds", "search", "match"),
         ("seed", "data", "protocol", "channels", "match", "rounds", "evaluate"),
         "largegnn.artifacts:Evaluation",

@@ -20,7 +20,7 @@ from largegnn.literals.normalise import normalise, split_identifier
 from largegnn.review.labels import Labels, local_part, span
 from largegnn.review.neighborhood import NeighborIndex
 from largegnn.review.reconcile.name_index import NameIndex
-from largegnn.review.values import values_of
+from largegnn.review.value_rows import values_of
 
 __all__ = ["ANY_TYPE", "Catalogue"]
 

@@ -23,7 +23,7 @@ from largegnn.review.reconcile.catalogue import Catalogue
 from largegnn.review.reconcile.queries import MOST_QUERIES, read_extend, read_queries
 from largegnn.review.reconcile.reconciler import Reconciler
 from largegnn.review.templating import asset, render
-from largegnn.review.values import values_of
+from largegnn.review.value_rows import values_of
 from largegnn.review.web.guard import Guard, answer_errors
 from largegnn.version import __version__
 

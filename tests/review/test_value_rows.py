@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from largegnn.artifacts.literals import Literals
-from largegnn.review.values import ValueRow, compare_values, values_of
+from largegnn.review.value_rows import ValueRow, compare_values, values_of
 from tests.review.small_alignment import B2, B, toy_literals
 
 
