@@ -131,6 +131,32 @@ def test_suggest_preview_and_data_extension(client: TestClient) -> None:
     assert client.get("/preview").status_code == 422
 
 
+def test_requests_as_openrefine_sends_them(client: TestClient) -> None:
+    """Shapes of its documentation: `p` beside `pid`, values that were reconciled before, settings as text, a cursor."""
+    query = {
+        "query": "Ada Lovelace",
+        "type": "http://t.org/Human",
+        "type_strict": "should",
+        "limit": 5,
+        "properties": [
+            {"p": "born", "pid": BORN, "v": "1815-12-10"},
+            {"pid": "designed", "v": {"id": "http://t.org/engine"}},
+        ],
+    }
+    answer = client.post("/", data={"queries": json.dumps({"q0": query})}).json()
+    validate("reconciliation-result-batch", answer)
+    assert [one["id"] for one in answer["q0"]["result"]] == ["http://t.org/ada"]
+    assert answer["q0"]["result"][0]["match"]
+    extend = {
+        "ids": ["http://t.org/ada"],
+        "properties": [{"id": BORN, "settings": {"limit": "0", "content": "literal"}}],
+    }
+    rows = client.post("/", data={"extend": json.dumps(extend)}).json()["rows"]
+    assert rows["http://t.org/ada"][BORN] == [{"str": "1815-12-10"}]
+    assert client.get("/suggest/entity", params={"prefix": "ada", "cursor": "0"}).status_code == 200
+    assert client.get("/properties", params={"type": "http://t.org/Human", "limit": "64"}).status_code == 200
+
+
 def test_a_batch_of_a_thousand(client: TestClient) -> None:
     batch = {f"q{number}": {"query": f"ada lovelace {number % 7}", "limit": 3} for number in range(1000)}
     answer = client.post("/", data={"queries": json.dumps(batch)}).json()
