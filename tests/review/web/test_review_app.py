@@ -79,6 +79,14 @@ def test_other_pages_and_other_names_of_the_host_are_refused(client: TestClient,
     assert client.put("/decide", data=form).status_code == 405
 
 
+def test_a_server_on_all_addresses_answers_to_any_name(session: ReviewSession) -> None:
+    """The token still guards it: a page that renames itself to this machine has no cookie of ours."""
+    client = TestClient(review_application(session, INFO, token=TOKEN, hosts=("*",)))
+    assert client.get("/", headers={"host": "192.0.2.7:8765"}).status_code == 403
+    named = {"host": "192.0.2.7:8765", "authorization": f"Bearer {TOKEN}"}
+    assert client.get("/", headers=named).status_code == 200
+
+
 def test_bodies_and_paths_have_limits(client: TestClient) -> None:
     assert client.post("/decide", content=b"x" * 10_000_000).status_code == 413
     endless = (b"x" * 10_000 for _ in range(1_000))

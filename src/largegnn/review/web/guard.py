@@ -67,7 +67,10 @@ def _said(error: Exception) -> tuple[int, str]:
 
 
 class Guard:
-    """An application behind these rules; `hosts` are the names it answers to, `origins` who else may read answers."""
+    """An application behind these rules; `hosts` are the names it answers to (`*`: any).
+
+    With `loopback_may_read`, pages of other servers of this machine may read its answers.
+    """
 
     def __init__(
         self,
@@ -109,7 +112,7 @@ class Guard:
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         """Why a request is refused, with the code to say so."""
         host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
-        if host not in self._hosts:
+        if host not in self._hosts and "*" not in self._hosts:
             return 403, "this server does not answer to that name"
         if scope["method"] not in (*_SAFE, "POST"):
             return 405, "this method is not allowed"
