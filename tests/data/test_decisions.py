@@ -33,6 +33,7 @@ def test_accepted_pairs_are_seeds_and_rejected_ones_forbidden(toy_folder: Path) 
     task = pair.task
     assert named(pair, task.train_links) == {"a A", "c C", "d D"}
     assert named(pair, task.forbidden) == {"b C", "e F"}
+    assert named(pair, task.reviewed) == {"d D"}
     assert named(pair, task.test_links) == {"e E"}, "what is trained on measures nothing"
     assert (pair.summary.num_accepted_decisions, pair.summary.num_rejected_decisions) == (1, 2)
 

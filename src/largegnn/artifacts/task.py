@@ -27,6 +27,7 @@ class AlignmentTask:
     `train_links`, `valid_links`, `test_links` (k, 2) int32: source entity, target entity; sorted, distinct.
     `anchors` (k, 2) are pairs found by names and values that training starts from where seeds are few; unlike seeds
     they are not known to be right, and their entities are matched like all others.
+    `reviewed` (k, 2) are the train links that reviewers accepted: right, but chosen, and so no sample to learn from.
     `forbidden` (k, 2) are pairs that are known to be wrong: they are no candidates, no anchors and no pseudo-seeds.
     """
 
@@ -39,6 +40,7 @@ class AlignmentTask:
     valid_links: IntArray
     test_links: IntArray
     anchors: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
+    reviewed: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
     forbidden: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
 
     def __post_init__(self) -> None:
@@ -51,7 +53,7 @@ class AlignmentTask:
             raise ArtifactError("a triple joins a source entity with a target entity")
         if bool(np.any(on_source != (triples[:, 1] < self.num_source_relations))):
             raise ArtifactError("a triple uses a relation of the other side")
-        for name in ("train_links", "valid_links", "test_links", "anchors", "forbidden"):
+        for name in ("train_links", "valid_links", "test_links", "anchors", "reviewed", "forbidden"):
             links = frozen(getattr(self, name), np.int32, (None, 2), name)
             object.__setattr__(self, name, links)
             check_range(links[:, 0], 0, self.num_source_entities, f"{name}' sources")

@@ -81,6 +81,7 @@ def load_pair(given: DataInput, settings: DataSettings | None = None, *, keep_li
         train_links=splits["train"],
         valid_links=splits["valid"],
         test_links=splits["test"],
+        reviewed=decided.accepted,
         forbidden=decided.rejected,
     )
     literals = join_literals([*source_ids.literals, *(part.shifted(offset) for part in target_ids.literals)])
