@@ -5,7 +5,7 @@ The idea (target and decoy, as in the search of spectra): an entity without a co
 and that pair looks like what an entity that has one would get if its counterpart were not there. So counterparts are
 taken away from a tenth of the pairs, the rest is scored anew, and the pairs of these orphans are decoys: they have the
 scores of wrong pairs, and the share of orphans that is caught in one tells how many wrong pairs come with the entities
-that are seen to be in none. What is left over is right. A pair counts by its score and by how far it is above its rivals.
+that are seen to be in none. What is left over is right. A pair counts by its score and its lead over its rivals.
 Cost: a few more scorings, one for large graphs.
 """
 
