@@ -17,8 +17,8 @@ BETWEEN = re.compile(r"(?<=<!-- tree -->\n).*?(?=<!-- /tree -->)", re.DOTALL)
 
 def render() -> str:
     """The page as it has to be."""
-    rooms = sorted(path for path in SOURCE.iterdir() if (path / "__init__.py").is_file())
-    blocks = [_block("largegnn/", SOURCE), *(_block(f"{room.name}/", room) for room in rooms)]
+    rooms = sorted(path.parent for path in SOURCE.rglob("*/__init__.py"))
+    blocks = [_block("largegnn/", SOURCE), *(_block(f"{room.relative_to(SOURCE).as_posix()}/", room) for room in rooms)]
     return BETWEEN.sub(lambda _: "\n" + "\n\n".join(blocks) + "\n\n", PAGE.read_text(encoding="utf-8"))
 
 

@@ -80,6 +80,7 @@ def data_input(
     test_links: AnyPath | None = None,
     source_names: AnyPath | None = None,
     target_names: AnyPath | None = None,
+    decisions: AnyPath | None = None,
 ) -> DataInput:
     """Either calling form as one value: a data set folder alone, or SOURCE TARGET and seeds."""
     files = {
@@ -88,6 +89,7 @@ def data_input(
         "test_links": test_links,
         "source_names": source_names,
         "target_names": target_names,
+        "decisions": decisions,
     }
     paths = {name: Path(path) for name, path in files.items() if path is not None}
     if target is None:
@@ -132,6 +134,7 @@ def align(
     test_links: AnyPath | pl.DataFrame | NameArray | Names | None = None,
     source_names: AnyPath | pl.DataFrame | NameArray | Names | None = None,
     target_names: AnyPath | pl.DataFrame | NameArray | Names | None = None,
+    decisions: AnyPath | None = None,
     out: AnyPath | None = None,
     settings: AnySettings = None,
 ) -> AlignmentResult:
@@ -146,6 +149,8 @@ def align(
         Known links: two columns. Valid links choose options and calibrate, test links are for the figures alone.
     source_names, target_names
         What the entities are called: two columns, entity and name.
+    decisions
+        A file of what reviewers decided: accepted pairs become seeds, rejected ones are forbidden.
     out
         The run folder; an interrupted run in it resumes. Without, the folder is temporary.
     settings
@@ -178,7 +183,7 @@ def align(
         }
         first = paths.pop("source")
         assert first is not None
-        files = data_input(first, **paths)
+        files = data_input(first, **paths, decisions=decisions)
         if out is not None:
             return AlignmentResult(run_pipeline(Path(out), files, chosen))
         folder = Path(tempfile.mkdtemp(prefix="largegnn-"))

@@ -5,13 +5,14 @@ In: a finished `Run`. Everything is read when it is asked for.
 
 from __future__ import annotations
 
+import html
 import shutil
 import weakref
 from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from largegnn.artifacts import (
     RelationAlignment,
     TaskNames,
     are_among,
+    to_plain,
 )
 from largegnn.artifacts.literals import Literals
 from largegnn.data.names import EntityNames
@@ -33,18 +35,23 @@ from largegnn.errors import InputError
 from largegnn.review.origin import export_info
 from largegnn.runs.run import Run
 from largegnn.stages.literals import LiteralsOutcome
-from largegnn.stages.report import RunSummary
+from largegnn.stages.report import ReportInputs, RunSummary
 
 if TYPE_CHECKING:
     import polars as pl
 
     from largegnn.export import Exporter
+    from largegnn.export.info import ExportInfo
     from largegnn.review.explain import Explainer, Explanation
+    from largegnn.review.notebook import Charts
+    from largegnn.review.reconcile.reconciler import Reconciler
+    from largegnn.review.session import ReviewSession
     from largegnn.review.values import PairValues
 
 __all__ = ["AlignmentResult"]
 
 AnyPath = str | PathLike[str]
+_SHOWN = 10
 
 
 class AlignmentResult:
@@ -67,6 +74,25 @@ class AlignmentResult:
             f"AlignmentResult({self.title!r}: {match.num_accepted:,} pairs of {graphs.num_source_entities:,} source "
             f"and {graphs.num_target_entities:,} target entities, {sure})"
         )
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.pairs}" if self.summary.match is not None else repr(self)
+
+    def _repr_html_(self) -> str:
+        """The first pairs as a table, for notebooks."""
+        from largegnn.review.notebook import pairs_html
+
+        if self.summary.match is None:
+            return f"<p>{html.escape(repr(self))}</p>"
+        return pairs_html(repr(self), self.pairs, _SHOWN)
+
+    def plot(self) -> Charts:
+        """The charts of the report: pairs by confidence, score and margin, reliability, training, division."""
+        from largegnn.review.notebook import charts_of
+
+        literals = self.run.artifact("literals", Literals)
+        task = self.run.task_without_test_links()
+        return charts_of(ReportInputs(task, self.names, self.alignment, self.summary, literals=literals), self.title)
 
     @property
     def title(self) -> str:
@@ -197,12 +223,58 @@ class AlignmentResult:
         if isinstance(form, str) and form in EMBEDDING_FORMS:
             vectors = self.run.final_embeddings()
             return export_embeddings(vectors, self.names, self.task.num_source_entities, Path(path), form)
-        info = export_info(
-            self.summary, self.title, base_iri=base_iri, target_base_iri=target_base_iri, prefixes=prefixes
-        )
+        info = self.export_info(base_iri=base_iri, target_base_iri=target_base_iri, prefixes=prefixes)
         if isinstance(form, str) and form in RELATION_FORMS:
             return export_relations(self.relations, Path(path), info)
         return export(form, self._table(accepted_only=accepted_only), Path(path), info)
+
+    def review(self, decisions: AnyPath) -> ReviewSession:
+        """The run under review; decisions are read from a file, and appended to it."""
+        from largegnn.review.session import ReviewSession
+
+        literals = self.run.artifact("literals", Literals)
+        return ReviewSession(self.run.task(), self.names, literals, self.alignment, self.summary, Path(decisions))
+
+    def reconciler(self, side: str = "target") -> Reconciler:
+        """Answers queries for entities of one side, as `largegnn serve` does; all indexes are made here."""
+        from largegnn.review.labels import Labels, name_predicates
+        from largegnn.review.neighborhood import NeighborIndex
+        from largegnn.review.reconcile.catalogue import Catalogue
+        from largegnn.review.reconcile.reconciler import Reconciler
+
+        task, literals, found = self.run.task(), self.run.artifact("literals", Literals), self.summary.literals
+        profiles = () if found is None else (*found.source_profiles, *found.target_profiles)
+        known = {one.predicate for one in profiles if one.kind == "name"}
+        labels = Labels(task, self.names, literals, name_predicates(literals, known))
+        catalogue = Catalogue(labels, NeighborIndex(task), ("source", "target").index(side))
+        assert len(catalogue.names) >= task.num_entities
+        return Reconciler(catalogue, self.alignment, task.given_seeds(self.run.settings.protocol.seeds_from))
+
+    def answer(self, entity: str, side: str | None = None) -> dict[str, Any]:
+        """The counterpart of an entity, its confidence and why, as plain values."""
+        found = self.explain(entity, side)
+        best = next((one for one in found.candidates if one.accepted), None)
+        counterpart = None if best is None else best.target if found.side == "source" else best.source
+        return {
+            "entity": found.entity,
+            "side": found.side,
+            "state": found.state,
+            "counterpart": counterpart or found.seed_partner,
+            "confidence": None if best is None or not self.is_calibrated else best.confidence,
+            "explanation": to_plain(found),
+        }
+
+    def export_info(
+        self,
+        *,
+        base_iri: str | None = None,
+        target_base_iri: str | None = None,
+        prefixes: dict[str, str] | None = None,
+    ) -> ExportInfo:
+        """What files say of where they come from."""
+        return export_info(
+            self.summary, self.title, base_iri=base_iri, target_base_iri=target_base_iri, prefixes=prefixes
+        )
 
     def _table(self, *, accepted_only: bool) -> pl.DataFrame:
         from largegnn.export.table import alignment_table

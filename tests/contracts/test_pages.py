@@ -65,6 +65,8 @@ def rows_of(path: Path) -> int:
         return len(pl.read_parquet(path))
     if path.suffix == ".json":
         return 1 if isinstance(json.loads(path.read_text(encoding="utf-8")), dict) else 0
+    if path.suffix == ".html":
+        return path.read_text(encoding="utf-8").count("</html>")
     raise AssertionError(f"what is in {path.name}?")
 
 

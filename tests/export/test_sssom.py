@@ -13,10 +13,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
+from largegnn.data.decisions import Decision
 from largegnn.data.iri import PACKED, decode_names, encode_names
 from largegnn.errors import InputError
 from largegnn.export import export
 from largegnn.export.curies import choose_prefixes, shorten
+from largegnn.review.decision_files import decisions_sssom
 from tests.export.nasty import INFO, NASTY, UNCALIBRATED, name_lists, nasty_pairs, table_of
 
 # The package asks a dozen things of pandas that pandas is giving up. All else is still an error.
@@ -207,3 +209,15 @@ def test_more_schemes_than_prefixes_are_packed() -> None:
     curies, prefixes, _ = short_of(names)
     assert len(prefixes) < 30
     assert sum(curie.startswith("lg:") for curie in curies) == 40 - 15
+
+
+@uses_sssom
+def test_decisions_of_reviewers(tmp_path: Path) -> None:
+    given = [
+        Decision("http://x.org/a", "http://y.org/A", "accept", "ann"),
+        Decision("http://x.org/b", "http://y.org/B", "reject", "ben"),
+    ]
+    (tmp_path / "out.sssom.tsv").write_text(decisions_sssom(given, INFO), encoding="utf-8")
+    frame = parsed(tmp_path / "out.sssom.tsv").df.sort_values("subject_id")
+    assert frame["author_label"].tolist() == ["ann", "ben"]
+    assert (frame["predicate_modifier"] == "Not").tolist() == [False, True]

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from largegnn.artifacts.arrays import FloatArray, IntArray, frozen
-from largegnn.artifacts.pairs import pair_keys
+from largegnn.artifacts.pairs import are_among, pair_keys
 from largegnn.errors import ArtifactError
 
 __all__ = ["CandidateGraph", "EdgeRanks"]
@@ -71,6 +71,14 @@ class CandidateGraph:
         rest = np.full(len(new), missing, dtype=np.float32)
         evidence = {name: np.concatenate([values, rest])[order] for name, values in self.evidence.items()}
         return CandidateGraph(keys[order] >> 32, keys[order] & 0xFFFFFFFF, evidence)
+
+    def without(self, pairs: IntArray) -> CandidateGraph:
+        """The graph without the edges of these pairs (p, 2)."""
+        gone = are_among(self.pairs(), pairs)
+        if not gone.any():
+            return self
+        evidence = {name: values[~gone] for name, values in self.evidence.items()}
+        return CandidateGraph(self.sources[~gone], self.targets[~gone], evidence)
 
     def pairs(self, edges: IntArray | slice = slice(None)) -> IntArray:
         """The pairs (m, 2) of these edges, of all by default."""

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from largegnn.artifacts.arrays import IntArray, Mask, check_offsets, check_range, frozen
+from largegnn.artifacts.pairs import are_among
 from largegnn.errors import ArtifactError
 
 __all__ = ["AlignmentTask", "SeedsFrom", "StringTable", "TaskNames"]
@@ -26,6 +27,8 @@ class AlignmentTask:
     `train_links`, `valid_links`, `test_links` (k, 2) int32: source entity, target entity; sorted, distinct.
     `anchors` (k, 2) are pairs found by names and values that training starts from where seeds are few; unlike seeds
     they are not known to be right, and their entities are matched like all others.
+    `reviewed` (k, 2) are the train links that reviewers accepted: right, but chosen, and so no sample to learn from.
+    `forbidden` (k, 2) are pairs that are known to be wrong: they are no candidates, no anchors and no pseudo-seeds.
     """
 
     num_source_entities: int
@@ -37,6 +40,8 @@ class AlignmentTask:
     valid_links: IntArray
     test_links: IntArray
     anchors: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
+    reviewed: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
+    forbidden: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
 
     def __post_init__(self) -> None:
         triples = frozen(self.triples, np.int32, (None, 3), "triples")
@@ -48,7 +53,7 @@ class AlignmentTask:
             raise ArtifactError("a triple joins a source entity with a target entity")
         if bool(np.any(on_source != (triples[:, 1] < self.num_source_relations))):
             raise ArtifactError("a triple uses a relation of the other side")
-        for name in ("train_links", "valid_links", "test_links", "anchors"):
+        for name in ("train_links", "valid_links", "test_links", "anchors", "reviewed", "forbidden"):
             links = frozen(getattr(self, name), np.int32, (None, 2), name)
             object.__setattr__(self, name, links)
             check_range(links[:, 0], 0, self.num_source_entities, f"{name}' sources")
@@ -86,7 +91,8 @@ class AlignmentTask:
     def with_anchors(self, anchors: IntArray) -> AlignmentTask:
         """The task with anchors (k, 2), surest first, to train on; some are held out where no valid links are given."""
         taken = self.given_seeds("train+valid")
-        fresh = anchors[~(np.isin(anchors[:, 0], taken[:, 0]) | np.isin(anchors[:, 1], taken[:, 1]))]
+        is_taken = np.isin(anchors[:, 0], taken[:, 0]) | np.isin(anchors[:, 1], taken[:, 1])
+        fresh = anchors[~(is_taken | are_among(anchors, self.forbidden))]
         if not len(fresh):
             return self
         if len(self.valid_links):

@@ -20,7 +20,10 @@ from largegnn.cli.explain import explain_command
 from largegnn.cli.export import export_command
 from largegnn.cli.generate import generate_command
 from largegnn.cli.inspect import inspect_command
+from largegnn.cli.report import report_command
 from largegnn.cli.reproduce import reproduce_command
+from largegnn.cli.review import review_command
+from largegnn.cli.serve import serve_command
 from largegnn.cli.train import train_command
 from largegnn.cli.update import update_command
 from largegnn.errors import LargeGNNError
@@ -39,6 +42,9 @@ app.command("align")(align_command)
 app.command("update")(update_command)
 app.command("evaluate")(evaluate_command)
 app.command("compare")(compare_command)
+app.command("report")(report_command)
+app.command("review")(review_command)
+app.command("serve")(serve_command)
 app.command("export")(export_command)
 app.command("explain")(explain_command)
 app.command("divide")(divide_command)

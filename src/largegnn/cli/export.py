@@ -40,7 +40,7 @@ def export_command(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Write an alignment as TSV, Parquet, owl:sameAs, SSSOM or Alignment API RDF, or its embeddings."""
+    """Write an alignment as TSV, Parquet, RDF, SSSOM, for Neo4j or Wikidata, or its embeddings."""
     from largegnn.api import open_run
     from largegnn.export import file_of_form
 

@@ -73,6 +73,10 @@ SourceNamesOption = Annotated[
 TargetNamesOption = Annotated[
     Path | None, typer.Option("--target-names", help="Names of target entities: two columns, entity and name.")
 ]
+DecisionsOption = Annotated[
+    Path | None,
+    typer.Option("--decisions", help="What reviewers decided: accepted pairs become seeds, rejected are forbidden."),
+]
 PresetOption = Annotated[str | None, typer.Option("--preset", help=f"Named settings: {', '.join(PRESETS)}.")]
 SettingsFileOption = Annotated[Path | None, typer.Option("--config", help="A TOML file of settings.")]
 SetOption = Annotated[
@@ -89,6 +93,7 @@ _INPUT = {
     "test_links": TestLinksOption,
     "source_names": SourceNamesOption,
     "target_names": TargetNamesOption,
+    "decisions": DecisionsOption,
 }
 _SETTINGS = {"preset": PresetOption, "config": SettingsFileOption, "overrides": SetOption}
 

@@ -81,6 +81,8 @@ def print_findings(result: AlignmentResult) -> None:
         typer.echo(f"Unmatched entities: {reasons}.")
     _print_surest(result)
     typer.echo(f"\nPairs: {folder / 'alignment.tsv'}. Unmatched: {folder / 'unmatched.tsv'}.")
+    if (folder / "report.html").exists():
+        typer.echo(f"To look at: {folder / 'report.html'}, or largegnn review {folder}.")
     typer.echo(f"Next: largegnn explain {folder} ENTITY; largegnn export {folder} --form sssom.")
 
 

@@ -133,6 +133,8 @@ def enlarge_task(
         train_links=splits["train"],
         valid_links=splits["valid"],
         test_links=splits["test"],
+        reviewed=entity_of_old[task.reviewed],
+        forbidden=entity_of_old[task.forbidden],
     )
     parts = [] if literals is None else [LiteralRows.of(literals, entity_of_old)]
     every = join_literals([*parts, *source.literals, *(part.shifted(offset) for part in target.literals)])

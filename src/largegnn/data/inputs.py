@@ -22,7 +22,7 @@ __all__ = ["LAYOUTS", "DataInput", "PairFiles", "find_files"]
 class DataInput:
     """The two calling forms: a `folder`, or `source` and `target` with files of links.
 
-    Both may have files of names, which go before those of a folder.
+    Both may have files of names, which go before those of a folder, and a file of decisions.
     """
 
     folder: Path | None = None
@@ -33,6 +33,7 @@ class DataInput:
     test_links: Path | None = None
     source_names: Path | None = None
     target_names: Path | None = None
+    decisions: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -56,15 +57,17 @@ class PairFiles:
     entity_ids: tuple[Path, Path] | None = None
     relation_ids: tuple[Path, Path] | None = None
     strict_links: bool = False
+    decisions: Path | None = None
 
     @property
     def has_seeds(self) -> bool:
         """Whether there is a file of links to train on."""
-        return self.train_links is not None or self.all_links is not None
+        return self.train_links is not None or self.all_links is not None or self.decisions is not None
 
     def paths(self) -> list[Path]:
         """Every file that is read, without repeats."""
         optional = [self.train_links, self.valid_links, self.test_links, self.all_links, *self.attributes, *self.names]
+        optional.append(self.decisions)
         ids = [*(self.entity_ids or ()), *(self.relation_ids or ())]
         return list(dict.fromkeys([*self.triples, *(path for path in optional if path is not None), *ids]))
 
@@ -117,7 +120,8 @@ def find_files(given: DataInput, settings: DataSettings) -> PairFiles:
     except OSError as error:  # a name too long for the system, a folder that may not be looked into
         where = shown(str(error.filename or given.folder or given.source), 300)
         raise InputError("the path cannot be used", where=where, found=error.strerror or str(error)) from None
-    files = replace(files, names=(given.source_names or files.names[0], given.target_names or files.names[1]))
+    names = (given.source_names or files.names[0], given.target_names or files.names[1])
+    files = replace(files, names=names, decisions=given.decisions)
     _refuse_repeats(files)
     return files
 

@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
+from largegnn.artifacts import AlignmentTask, IntArray, TaskNames, are_among
 from largegnn.artifacts.literals import Literals
+from largegnn.data.decisions import DecisionIds, decision_ids
 from largegnn.data.inputs import DataInput, PairFiles, find_files
 from largegnn.data.links import (
     NamedLinks,
@@ -67,7 +68,8 @@ def load_pair(given: DataInput, settings: DataSettings | None = None, *, keep_li
         to_strings(pl.concat([source_ids.entities, target_ids.entities])),
         to_strings(pl.concat([source_ids.relations, target_ids.relations])),
     )
-    check_splits(splits, names.entities.__getitem__, need_seeds=files.has_seeds)
+    decided = _apply_decisions(files, splits, source_ids.entities, target_ids.entities, settings)
+    check_splits(splits, names.entities.__getitem__, need_seeds=files.decisions is None and files.has_seeds)
     offset, relation_offset = len(source_ids.entities), len(source_ids.relations)
     shift = np.array([offset, relation_offset, offset], dtype=np.int32)
     task = AlignmentTask(
@@ -79,6 +81,8 @@ def load_pair(given: DataInput, settings: DataSettings | None = None, *, keep_li
         train_links=splits["train"],
         valid_links=splits["valid"],
         test_links=splits["test"],
+        reviewed=decided.accepted,
+        forbidden=decided.rejected,
     )
     literals = join_literals([*source_ids.literals, *(part.shifted(offset) for part in target_ids.literals)])
     summary = replace(
@@ -91,6 +95,8 @@ def load_pair(given: DataInput, settings: DataSettings | None = None, *, keep_li
         num_skipped_links=num_skipped,
         num_many_to_one_links=count_many_to_one(np.concatenate([splits["train"], splits["valid"]])),
         num_held_out_links=num_held_out,
+        num_accepted_decisions=len(decided.accepted),
+        num_rejected_decisions=len(decided.rejected),
     )
     say(summary, keep_literals)
     return LoadedPair(task, names, literals, summary)
@@ -125,6 +131,22 @@ def _summary_of(sides: tuple[Side, Side], numbered: tuple[NumberedSide, Numbered
         num_unknown_names=each(lambda _, ids: ids.num_unknown_names),
         num_repeated_keys=each(lambda side, _: side.graph.num_listed - len(side.graph.listed_entities)),
     )
+
+
+def _apply_decisions(
+    files: PairFiles, splits: dict[str, IntArray], source: pl.Series, target: pl.Series, settings: DataSettings
+) -> DecisionIds:
+    """Accepted pairs join the train links and leave the others; rejected ones leave the train and valid links."""
+    if files.decisions is None:
+        none = np.empty((0, 2), dtype=np.int32)
+        return DecisionIds(none, none, 0)
+    found = decision_ids(files.decisions, source, target, skip_unknown=settings.skip_unknown)
+    for split in ("valid", "test"):
+        splits[split] = splits[split][~are_among(splits[split], found.accepted)]
+    for split in ("train", "valid"):
+        splits[split] = splits[split][~are_among(splits[split], found.rejected)]
+    splits["train"] = np.unique(np.concatenate([splits["train"], found.accepted]), axis=0)
+    return found
 
 
 def _no_seeds(given: DataInput) -> InputError:

@@ -45,6 +45,8 @@ class LoadSummary:
     num_dropped_literals: tuple[int, int] = (0, 0)
     num_unknown_names: tuple[int, int] = (0, 0)
     num_repeated_keys: tuple[int, int] = (0, 0)
+    num_accepted_decisions: int = 0
+    num_rejected_decisions: int = 0
 
     @classmethod
     def of_task(cls, task: AlignmentTask) -> LoadSummary:
@@ -82,6 +84,8 @@ def say(summary: LoadSummary, keep_literals: bool) -> None:
         ("links that repeat another line, dropped", summary.num_repeated_links),
         ("links to unknown entities, skipped", summary.num_skipped_links),
         ("seeds held out as valid links (data.valid_share)", summary.num_held_out_links),
+        ("pairs that reviewers accepted, now seeds", summary.num_accepted_decisions),
+        ("pairs that reviewers rejected, now forbidden", summary.num_rejected_decisions),
     )
     for text, count in counts:
         if count:

@@ -43,7 +43,8 @@ def export_relations(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
     titled = dataclasses.replace(info, title=f"{info.title}: relations")
 
     def write(sink: ByteSink) -> None:
-        sink.write(sssom_header(titled, prefixes, _MEASURE).encode("utf-8"))
+        facts = {"mapping_set_title": titled.title, "mapping_set_description": titled.description}
+        sink.write(sssom_header(titled, prefixes, facts, {"similarity_measure": _MEASURE}).encode("utf-8"))
         sink.write(rows.write_csv(separator="\t", quote_style="necessary").encode("utf-8"))
 
     write_files({path: write})

@@ -14,6 +14,7 @@ are packed in the id `largegnn.data.iri.decode_names` unpacks; those with contro
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
@@ -41,7 +42,7 @@ def _write_sssom(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
     prefixes = choose_prefixes((named[f"{side}_iri"] for side in _SIDES), info.prefixes)
 
     def write(sink: ByteSink) -> None:
-        sink.write(sssom_header(info, prefixes, measure).encode("utf-8"))
+        sink.write(_header(info, prefixes, measure).encode("utf-8"))
         columns = _rows(named.clear(), prefixes, info).columns
         sink.write(("\t".join(columns) + "\n").encode("utf-8"))
         for part in named.iter_slices(_ROWS):
@@ -82,19 +83,25 @@ def _rows(part: pl.DataFrame, prefixes: dict[str, str], info: ExportInfo) -> pl.
     )
 
 
-def sssom_header(info: ExportInfo, prefixes: dict[str, str], measure: str) -> str:
-    """The head of an SSSOM file: where it comes from, what its similarity is, what its prefixes stand for."""
-    origin = "\0".join([info.tool_version, info.title, info.description, info.created.isoformat()])
+def _header(info: ExportInfo, prefixes: dict[str, str], measure: str) -> str:
+    facts = {"mapping_set_title": info.title, "mapping_set_description": info.description}
+    return sssom_header(info, prefixes, facts, {"similarity_measure": measure})
+
+
+def sssom_header(
+    info: ExportInfo, prefixes: Mapping[str, str], first: Mapping[str, str], last: Mapping[str, str] | None = None
+) -> str:
+    """The header of an SSSOM file: what the set is (`first`), where it comes from, what else is said (`last`)."""
+    origin = "\0".join([info.tool_version, info.title, first["mapping_set_description"], info.created.isoformat()])
     facts = {
         "sssom_version": _SCHEMA_VERSION,
         "mapping_set_id": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, origin)}",
-        "mapping_set_title": info.title,
-        "mapping_set_description": info.description,
+        **first,
         "license": _NO_LICENCE,
         "mapping_tool": TOOL,
         "mapping_tool_version": info.tool_version,
         "mapping_date": info.created.isoformat(),
-        "similarity_measure": measure,
+        **(last or {}),
     }
     lines = [f"#{key}: {_yaml_text(value)}" for key, value in facts.items()]
     lines += ["#curie_map:", *(f"#  {prefix}: {_yaml_text(iri)}" for prefix, iri in prefixes.items())]

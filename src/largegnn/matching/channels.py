@@ -78,6 +78,7 @@ def gather_candidates(names: Sequence[str], context: ChannelContext) -> Candidat
     for name in names:
         graph = CHANNELS[name](graph, context)
         _refuse_nonsense(name, graph, context.task)
+        graph = graph.without(context.task.forbidden)
     return graph
 
 

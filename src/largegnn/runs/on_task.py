@@ -113,7 +113,7 @@ def _checksum(task: AlignmentTask, names: TaskNames | None) -> str:
     """One checksum over all that would be in the files."""
     digest = hashlib.sha256()
     tables = () if names is None else (names.entities, names.relations)
-    arrays = [task.triples, task.train_links, task.valid_links, task.test_links]
+    arrays = [task.triples, task.train_links, task.valid_links, task.test_links, task.forbidden]
     for array in (*arrays, *(part for table in tables for part in (table.data, table.data_ptr))):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

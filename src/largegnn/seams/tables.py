@@ -159,6 +159,9 @@ EXPORTERS: Table[Exporter] = Table(
         "sameas": "largegnn.export.same_as:SAME_AS",
         "sssom": "largegnn.export.sssom:SSSOM",
         "alignment-api": "largegnn.export.alignment_api:ALIGNMENT_API",
+        "rdf12": "largegnn.export.annotations:ANNOTATIONS",
+        "neo4j": "largegnn.export.neo4j:NEO4J",
+        "quickstatements": "largegnn.export.quickstatements:QUICKSTATEMENTS",
     },
 )
 PAGES: Table[Page] = Table(
@@ -171,6 +174,7 @@ PAGES: Table[Page] = Table(
         "relations.tsv": "largegnn.review.pages:relations_tsv",
         "duplicates.tsv": "largegnn.review.pages:duplicates_tsv",
         "report.json": "largegnn.review.pages:report_json",
+        "report.html": "largegnn.review.report_page:report_html",
     },
 )
 ENGINES: Table[Engine] = Table("engines", "engine", {"local": "largegnn.runs.engines:run_here"})

@@ -29,6 +29,14 @@ class ReportSettings(Section):
     """Which files a finished run leaves in its folder (stage `report`)."""
 
     pages: Annotated[tuple[str, ...], PartsOf(PAGES, least=0)] = Field(
-        ("alignment.tsv", "alignment.parquet", "unmatched.tsv", "relations.tsv", "duplicates.tsv", "report.json"),
+        (
+            "alignment.tsv",
+            "alignment.parquet",
+            "unmatched.tsv",
+            "relations.tsv",
+            "duplicates.tsv",
+            "report.json",
+            "report.html",
+        ),
         description="Files written into the run folder.",
     )

@@ -91,16 +91,21 @@ def literals(
         return Compared(LiteralEvidence.empty(), LiteralsOutcome())
     sides = [_Side(task, names, literals, side, compare, seed) for side in (0, 1)]
     graph = literal_candidates(sides[0].texts, sides[1].texts, compare.k, _meanings(sides, compare))
-    weights = _weights(graph, seeds, seed)
+    # What reviewers chose to look at is no sample of the links: nothing is learnt from it about all others.
+    given = seeds[~are_among(seeds, task.reviewed)]
+    weights = _weights(graph, given, seed)
     similar = _views(graph) @ weights
-    sure = seeds if len(seeds) >= FEWEST_SEEDS else graph.pairs(sure_edges(graph, localised(graph, similar, _NEAREST)))
+    sure = given if len(given) >= FEWEST_SEEDS else graph.pairs(sure_edges(graph, localised(graph, similar, _NEAREST)))
     values = (sides[0].values(), sides[1].values())
     correspondences, numbers = learn_correspondences(*values, sure, seed)
     ends = graph.sources.astype(np.int64), graph.targets.astype(np.int64)
     agreement, contradiction = value_evidence(*values, correspondences, numbers, *ends)
     literal = np.maximum(similar + compare.odds_weight * (agreement - contradiction), 0.0).astype(np.float32)
     graph = graph.with_evidence(agreement=agreement, contradiction=contradiction, literal=literal)
-    anchors, expected = _anchors(graph, len(seeds))
+    # Forbidden pairs go last: without them, what is left would look surer, or less sure, than it is.
+    anchors, expected = _anchors(graph, len(given))
+    anchors = anchors[~are_among(anchors, task.forbidden)]
+    graph = graph.without(task.forbidden)
     if not len(seeds) and len(anchors) < _FEWEST_ANCHORS:
         raise _nothing_to_start_from(f"{len(anchors)} pairs are each other's clear best by names and values")
     duplicates = np.concatenate(

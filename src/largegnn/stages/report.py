@@ -25,6 +25,7 @@ from largegnn.artifacts import (
     to_plain,
 )
 from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.artifacts.literals import Literals
 from largegnn.artifacts.update import UpdateReport
 from largegnn.data.load import LoadSummary
 from largegnn.seams.tables import PAGES
@@ -102,6 +103,7 @@ class ReportInputs:
     summary: RunSummary
     duplicates: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
     relations: RelationAlignment = field(default_factory=RelationAlignment.empty)
+    literals: Literals | None = None
 
 
 @dataclass(frozen=True)
@@ -127,10 +129,11 @@ def report(
     folder: Path,
     literal_evidence: LiteralEvidence | None = None,
     relations: RelationAlignment | None = None,
+    literals: Literals | None = None,
 ) -> Reported:
     """Write every page the settings name."""
     equal = LiteralEvidence.empty() if literal_evidence is None else literal_evidence
     answering = RelationAlignment.empty() if relations is None else relations
-    inputs = ReportInputs(task, names, alignment, summary, equal.duplicates, answering)
+    inputs = ReportInputs(task, names, alignment, summary, equal.duplicates, answering, literals)
     files = {name.rpartition(":")[2]: PAGES[name](inputs, folder / name.rpartition(":")[2]) for name in report.pages}
     return Reported(ReportOutcome(files))

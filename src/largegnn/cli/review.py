@@ -1,0 +1,87 @@
+"""`largegnn review`: a page on this machine where people accept and reject pairs."""
+
+from __future__ import annotations
+
+import getpass
+import secrets
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from largegnn.cli.evaluate import RunArgument
+from largegnn.errors import InputError
+
+__all__ = ["HostOption", "PortOption", "hosts_of", "need_web", "review_command"]
+
+HostOption = Annotated[
+    str, typer.Option("--host", help="Address to listen on. Default: this machine alone. Others go unencrypted.")
+]
+PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on. 0: any that is free.")]
+
+
+def review_command(
+    run: RunArgument,
+    decisions: Annotated[
+        Path | None, typer.Option("--decisions", help="File of decisions. Default: decisions.jsonl in the run folder.")
+    ] = None,
+    reviewer: Annotated[
+        str | None, typer.Option("--reviewer", help="The name to suggest. Default: who is logged in.")
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", help="Write the decisions to a file and stop. Name.sssom.tsv: SSSOM, else a table."),
+    ] = None,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8765,
+) -> None:
+    """Open a page where people accept, reject and correct pairs; every decision is saved at once."""
+    from largegnn.api import open_run
+    from largegnn.review.decision_log import DecisionLog
+
+    result = open_run(run)
+    file = run / "decisions.jsonl" if decisions is None else decisions
+    if export is not None:
+        from largegnn.review.decision_files import write_decisions
+
+        write_decisions(DecisionLog(file).decisions(), export, result.export_info())
+        typer.echo(f"decisions written to {export}")
+        return
+    need_web()
+    from largegnn.review.web.review_app import review_application
+    from largegnn.review.web.server import listening, run_server
+
+    token = secrets.token_urlsafe(24)
+    with listening(host, port) as bound:
+        application = review_application(
+            result.review(file),
+            result.export_info(),
+            token=token,
+            hosts=hosts_of(host),
+            reviewer=_login() if reviewer is None else reviewer,
+        )
+        run_server(application, bound, lambda address: typer.echo(f"review page: http://{address}/?token={token}"))
+
+
+def need_web() -> None:
+    """Refuse where the optional packages are not installed."""
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise InputError(
+            "the packages of the web pages are not installed", fix="pip install 'largegnn[review]'"
+        ) from None
+
+
+def hosts_of(host: str) -> tuple[str, ...]:
+    """The names a server on this address answers to."""
+    # On all addresses of a machine it has more names than can be listed.
+    return ("*",) if host in ("0.0.0.0", "::") else ("127.0.0.1", "localhost", "::1", host)
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""

@@ -1,0 +1,195 @@
+"""What reviewers decided on pairs: files of decisions, the verdict on each pair, and what that makes of the links.
+
+In: a file that `largegnn review` appends to, or a table with the columns source, target and decision. Out: accepted
+pairs become seeds, rejected ones are forbidden. Nothing in such a file is ever rewritten: to undo is a line of its own.
+A line that was cut off is skipped. Where reviewers disagree a pair is disputed, and nobody is believed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import logging
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from largegnn.artifacts import IntArray, Mask
+from largegnn.data.shown import listed
+from largegnn.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = [
+    "DECISIONS",
+    "Decision",
+    "DecisionIds",
+    "Verdict",
+    "decision_ids",
+    "decisions_of",
+    "read_decisions",
+    "read_entries",
+    "verdicts",
+]
+
+_log = logging.getLogger(__name__)
+DECISIONS = ("accept", "reject", "unsure")
+_LONGEST_NAME = 64
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One reviewer's word on a pair; those of one `action` were taken, and are undone, together."""
+
+    source: str
+    target: str
+    decision: str
+    reviewer: str = ""
+    time: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
+    action: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    def __post_init__(self) -> None:
+        if self.decision not in DECISIONS:
+            raise InputError(f"there is no decision {self.decision[:40]!r}", expected=", ".join(DECISIONS))
+        if not self.source or not self.target:
+            raise InputError("a decision needs a source and a target")
+        name = "".join(letter for letter in self.reviewer if letter.isprintable()).strip()[:_LONGEST_NAME]
+        object.__setattr__(self, "reviewer", name)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known of a pair: accept, reject, unsure, or disputed where reviewers disagree; by whom, and when."""
+
+    decision: str
+    reviewers: tuple[str, ...]
+    time: str
+
+
+def verdicts(decisions: Iterable[Decision]) -> dict[tuple[str, str], Verdict]:
+    """The verdict on each pair, by the last word of each reviewer."""
+    last: dict[tuple[str, str], dict[str, Decision]] = {}
+    for one in decisions:
+        said = last.setdefault((one.source, one.target), {})
+        said.pop(one.reviewer, None)
+        said[one.reviewer] = one
+    found = {}
+    for pair, said in last.items():
+        words = {one.decision for one in said.values()}
+        firm = words - {"unsure"}
+        word = "disputed" if len(firm) > 1 else next(iter(firm), "unsure")
+        found[pair] = Verdict(word, tuple(said), max(one.time for one in said.values()))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionIds:
+    """Accepted pairs (a, 2) and rejected pairs (r, 2) as ids, sorted; `num_unknown` name entities nobody has."""
+
+    accepted: IntArray
+    rejected: IntArray
+    num_unknown: int
+
+
+def decision_ids(path: Path, source: pl.Series, target: pl.Series, *, skip_unknown: bool) -> DecisionIds:
+    """The verdicts of a file in ids; `source` and `target` are all names of either side, in the order of their ids."""
+    import polars as pl
+
+    from largegnn.data.vocabulary import lookup
+
+    found = {pair: one.decision for pair, one in verdicts(read_decisions(path)).items()}
+    kept = [pair for pair, word in found.items() if word in ("accept", "reject")]
+    named = [pl.Series([pair[side] for pair in kept], dtype=pl.String) for side in (0, 1)]
+    ids = np.stack([lookup(named[0], source), lookup(named[1], target)], axis=1).astype(np.int64)
+    known: Mask = np.all(ids >= 0, axis=1)
+    if not known.all() and not skip_unknown:
+        unknown = [pair[int(ids[row, 0] >= 0)] for row, pair in enumerate(kept) if not known[row]]
+        raise InputError(
+            f"{len(unknown):,} of {len(kept):,} decisions name entities that are not in the graphs",
+            where=str(path),
+            found=listed(unknown),
+            fix="check that source and target are those of the run that was reviewed; --skip-unknown leaves them out",
+        )
+    ids[:, 1] += len(source)
+    is_accepted = np.array([found[pair] == "accept" for pair in kept], dtype=bool)
+    accepted, rejected = (np.unique(ids[known & mask], axis=0) for mask in (is_accepted, ~is_accepted))
+    return DecisionIds(accepted.astype(np.int32), rejected.astype(np.int32), int((~known).sum()))
+
+
+def read_decisions(path: Path) -> list[Decision]:
+    """The decisions of a file: what `review` appends to, or a table with the columns source, target and decision."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(1)
+    except FileNotFoundError:
+        raise InputError("the file does not exist", where=str(path), fix="check the path") from None
+    except OSError as error:
+        raise InputError("the file cannot be read", where=str(path), found=error.strerror) from None
+    return decisions_of(read_entries(path)) if start in (b"{", b"\n", b"") else _read_table(path)
+
+
+def read_entries(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file that decisions are appended to."""
+    entries = []
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            _of(entry)
+        except (ValueError, KeyError, TypeError, InputError):
+            if number < len(lines):
+                _log.warning("%s, line %d: no decision, skipped", path, number)
+            continue
+        entries.append(entry)
+    return entries
+
+
+def _read_table(path: Path) -> list[Decision]:
+    """A table as `review` exports it; other columns are not looked at."""
+    import polars as pl  # here, as a server appends without it
+
+    from largegnn.data.iri import decode_names
+
+    rows = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    names = rows[0].rstrip("\r").lstrip("\ufeff").split("\t")
+    if not {"source", "target", "decision"} <= set(names):
+        raise InputError(
+            "this is no file of decisions",
+            where=str(path),
+            expected="what `largegnn review` writes, or a TSV file with the columns source, target and decision",
+            found=f"the columns {', '.join(names)[:200]}",
+        )
+    found = []
+    for number, row in enumerate(rows[1:], start=2):
+        cells: Mapping[str, str] = dict(zip(names, row.rstrip("\r").split("\t"), strict=False))
+        if row.strip() and cells.get("decision") != "disputed":
+            try:
+                source, target = decode_names(pl.Series([cells["source"], cells["target"]]))
+                found.append(Decision(source, target, cells["decision"], cells.get("reviewer", "")))
+            except (InputError, KeyError) as error:
+                raise InputError("this row is no decision", where=f"{path}, line {number}", found=str(error)) from None
+    return found
+
+
+def _of(entry: dict[str, Any]) -> list[Decision]:
+    if isinstance(entry.get("undo"), str):
+        return []
+    return [Decision(**{key: str(value) for key, value in one.items()}) for one in entry["decisions"]]
+
+
+def decisions_of(entries: list[dict[str, Any]]) -> list[Decision]:
+    """The decisions of these lines that were not undone."""
+    gone = {entry["undo"] for entry in entries if "undo" in entry}
+    kept: list[Decision] = []
+    for entry in entries:
+        with contextlib.suppress(KeyError):
+            kept += [one for one in _of(entry) if one.action not in gone]
+    return kept

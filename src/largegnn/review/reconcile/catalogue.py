@@ -1,0 +1,158 @@
+"""What a service knows of entities: names, types, properties and values, by id and by name.
+
+In: the graphs and literals of a run. Out: plain values for answers. Properties are the predicates of literals and the
+relations to other entities; types are what a relation called `type` (or `instance of`) leads to.
+Cost: one pass over triples and literals; then what concerns the entity asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from largegnn.artifacts import IntArray
+from largegnn.data.names import EntityNames
+from largegnn.literals.normalise import normalise, split_identifier
+from largegnn.review.labels import Labels, local_part, span
+from largegnn.review.neighborhood import NeighborIndex
+from largegnn.review.reconcile.name_index import NameIndex
+from largegnn.review.value_rows import values_of
+
+__all__ = ["ANY_TYPE", "Catalogue"]
+
+ANY_TYPE = {"id": "entity", "name": "Entity"}
+_TYPE = re.compile(r"^(type|instance_?of|p31|isa|is_?a|a)$", re.IGNORECASE)
+_MOST_TYPES = 20
+
+
+class Catalogue:
+    """The entities of both sides; those of `side` (0 or 1) are what the service gives as candidates."""
+
+    def __init__(self, labels: Labels, neighbors: NeighborIndex, side: int) -> None:
+        task = labels.task
+        self.labels, self.side = labels, side
+        self._neighbors = neighbors
+        self._names = EntityNames(labels.names.entities, task.num_source_entities)
+        relations = labels.names.relations
+        self._type_relations = frozenset(
+            number for number in range(len(relations)) if _TYPE.match(local_part(relations[number]).split(":")[-1])
+        )
+
+    @property
+    def _range(self) -> tuple[int, int]:
+        split, total = self.labels.task.num_source_entities, self.labels.task.num_entities
+        return ((0, split), (split, total))[self.side]
+
+    def is_candidate(self, entity: int) -> bool:
+        """Whether an entity is of the side that is given."""
+        return self._range[0] <= entity < self._range[1]
+
+    def find(self, name: str, side: int | None = None) -> list[int]:
+        """The entities with this very identifier, of one side or of both."""
+        sides = (0, 1) if side is None else (side,)
+        found = [int(self._names.find_all([name], ("source", "target")[one])[0]) for one in sides]
+        return [entity for entity in found if entity >= 0]
+
+    @cached_property
+    def names(self) -> NameIndex:
+        """All names of both sides."""
+        task, literals = self.labels.task, self.labels.literals
+        predicates = np.array(self.labels.name_predicates, dtype=np.int64)
+        rows = np.flatnonzero(np.isin(literals.predicates, predicates))
+        owners = literals.entities[rows].astype(np.int64)
+        nameless = np.setdiff1d(np.arange(task.num_entities), owners)
+        identifiers = [split_identifier(local_part(name)) for name in self.labels.names.entities.take(nameless)]
+        texts = normalise([*literals.values.take(rows), *identifiers])
+        return NameIndex(texts, np.concatenate([owners, nameless]))
+
+    def types(self, entity: int) -> list[dict[str, str]]:
+        """The types of an entity; the one type of all where there are none."""
+        found = [
+            {"id": self.labels.iri(near), "name": self.labels.label(near)}
+            for near, hops in self._neighbors.of(entity).items()
+            if any(forward and relation in self._type_relations for relation, forward in hops)
+        ]
+        return found or [ANY_TYPE]
+
+    @cached_property
+    def all_types(self) -> list[dict[str, str]]:
+        """The most frequent types of the side that is given."""
+        triples = self.labels.task.triples
+        is_type = np.isin(triples[:, 1], np.array(sorted(self._type_relations), dtype=np.int64))
+        inside = (triples[:, 0] >= self._range[0]) & (triples[:, 0] < self._range[1])
+        types, counts = np.unique(triples[is_type & inside, 2], return_counts=True)
+        ordered = types[np.argsort(-counts, kind="stable")][:_MOST_TYPES].tolist()
+        return [{"id": self.labels.iri(one), "name": self.labels.label(one)} for one in ordered] or [ANY_TYPE]
+
+    @cached_property
+    def all_properties(self) -> list[dict[str, str]]:
+        """The predicates and relations of the side that is given, most frequent first."""
+        task, literals = self.labels.task, self.labels.literals
+        rows = literals.rows_of_sides(task.num_source_entities)[self.side]
+        inside = (task.triples[:, 0] >= self._range[0]) & (task.triples[:, 0] < self._range[1])
+        named = (
+            (literals.predicates[rows], literals.predicate_names),
+            (task.triples[inside, 1], self.labels.names.relations),
+        )
+        found: list[tuple[int, str]] = []
+        for numbers, names in named:
+            present, counts = np.unique(numbers, return_counts=True)
+            found += zip(counts.tolist(), names.take(present), strict=True)
+        ordered = dict.fromkeys(name for _, name in sorted(found, key=lambda one: (-one[0], one[1])))
+        return [{"id": name, "name": local_part(name)} for name in ordered]
+
+    def property_values(self, entity: int, pid: str) -> list[dict[str, str]]:
+        """The values of a property as the protocol writes them: texts, or entities with id and name."""
+        texts = values_of(self.labels.literals, entity, plain=True)
+        names = [name for name in texts if pid in (name, local_part(name))]
+        found = [{"str": text} for name in names for text in texts[name]]
+        for near, hops in self._neighbors.of(entity).items():
+            relations = [self.labels.names.relations[number] for number, forward in hops if forward]
+            if any(pid in (name, local_part(name)) for name in relations):
+                found.append({"id": self.labels.iri(near), "name": self.labels.label(near)})
+        return found
+
+    def agreement(self, entity: int, pid: str, wanted: Sequence[str]) -> float:
+        """How far a property has one of the values asked for, from 0 to 1."""
+        from rapidfuzz import fuzz
+
+        have = [text for value in self.property_values(entity, pid) for text in value.values()]
+        if not have or not wanted:
+            return 0.0
+        left, right = normalise(have), normalise(wanted)
+        exact = set(have) & set(wanted)
+        return 1.0 if exact else max(fuzz.token_sort_ratio(one, other) / 100 for one in left for other in right)
+
+    def with_value(self, texts: Sequence[str], most: int) -> list[int]:
+        """Entities of the side given that have one of these values, written the same but for case."""
+        found: dict[int, None] = {}
+        for text in texts:
+            begin, end = span(self._value_hashes[0], hash(_folded(text)) >> 1)
+            for row in self._value_hashes[1][begin:end].tolist():
+                if _folded(self.labels.literals.values[row]) == _folded(text):
+                    found[int(self.labels.literals.entities[row])] = None
+            for entity in self.find(text):
+                found.update(dict.fromkeys(self._neighbors.of(entity)))
+        return [entity for entity in found if self.is_candidate(entity)][:most]
+
+    @cached_property
+    def _value_hashes(self) -> tuple[IntArray, IntArray]:
+        rows = self.labels.literals.rows_of_sides(self.labels.task.num_source_entities)[self.side]
+        at = np.arange(rows.start, rows.stop)
+        hashes = np.fromiter(
+            (hash(_folded(text)) >> 1 for text in self.labels.literals.values.take(at)), np.int64, len(at)
+        )
+        order = np.argsort(hashes, kind="stable")
+        return hashes[order], at[order]
+
+    def described(self, entity: int) -> dict[str, Any]:
+        """An entity as answers name it."""
+        return {"id": self.labels.iri(entity), "name": self.labels.label(entity)}
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())

@@ -1,0 +1,36 @@
+"use strict";
+(function () {
+  const slider = document.getElementById("threshold");
+  const data = document.getElementById("cuts");
+  if (!slider || !data) return;
+  const cuts = JSON.parse(data.textContent);
+  const own = Number(slider.dataset.own);
+  const marker = document.querySelector("#rating-chart .marker");
+  const start = Number(slider.dataset.start), end = Number(slider.dataset.end);
+  const whole = new Intl.NumberFormat("en");
+  const share = (value) => (value === null ? "–" : value.toFixed(3));
+  const put = (id, text) => { document.getElementById(id).textContent = text; };
+  function show(place) {
+    const cut = cuts[place];
+    put("cut-threshold", cut.threshold.toFixed(3));
+    put("cut-pairs", whole.format(cut.pairs));
+    put("cut-precision", share(cut.expected_precision));
+    put("cut-recall", share(cut.expected_recall));
+    put("cut-judged", cut.judged
+      ? share(cut.right / cut.judged) + " (" + share(cut.precision_low) + " to " + share(cut.precision_high) + "), "
+        + whole.format(cut.right) + " of " + whole.format(cut.judged) + "; recall " + share(cut.recall)
+      : "–");
+    put("cut-state", place === own ? "the threshold of this run" : "not the threshold of this run");
+    slider.setAttribute("aria-valuetext", "threshold " + cut.threshold.toFixed(3) + ", " + cut.pairs + " pairs");
+    if (marker) {
+      const x = start + Math.min(Math.max(cut.threshold, 0), 1) * (end - start);
+      marker.setAttribute("x1", x);
+      marker.setAttribute("x2", x);
+    }
+  }
+  slider.addEventListener("input", () => show(Number(slider.value)));
+  document.getElementById("threshold-reset").addEventListener("click", () => { slider.value = own; show(own); });
+  slider.disabled = false;
+  document.getElementById("threshold-reset").hidden = false;
+  show(Number(slider.value));
+})();

@@ -1,0 +1,1 @@
+"""The review page: a small web server on this machine."""

@@ -1,0 +1,57 @@
+"""A server on a socket of this machine, until it is interrupted.
+
+In: an application and where it should listen. Out: nothing; the address is told once the socket is bound.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import uvicorn
+
+from largegnn.errors import InputError
+
+__all__ = ["listening", "run_server"]
+
+_MOST_WAITING = 2048
+_MOST_AT_ONCE = 512  # more requests than this at one moment are told to come again
+
+
+@contextlib.contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A bound socket; port 0 is any that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as bound:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((host, port))
+        except (OSError, OverflowError) as error:
+            raise InputError(
+                "the server cannot listen there",
+                where=f"{host}:{port}",
+                found=getattr(error, "strerror", None) or str(error),
+                fix="name another port with --port, or 0 for any that is free",
+            ) from None
+        yield bound
+
+
+def run_server(application: Any, bound: socket.socket, tell: Callable[[str], None]) -> None:
+    """Serve until the process is interrupted; `tell` gets the address, as `127.0.0.1:8765`."""
+    bound.listen(_MOST_WAITING)
+    host, port = bound.getsockname()[:2]
+    config = uvicorn.Config(
+        application,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_MOST_AT_ONCE,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=3,
+        lifespan="off",
+        ws="none",
+    )
+    tell(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    uvicorn.Server(config).run(sockets=[bound])

@@ -1,0 +1,109 @@
+"""The pairs to go through: filtered, searched and put in order, however many there are.
+
+In: an alignment. Out: rows of it. On the list are the pairs that a selection chose and the best candidate of every
+other source. Everything is a pass over arrays: a hundred thousand pairs take some milliseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from largegnn.artifacts import Alignment, AlignmentTask, IntArray, Mask
+from largegnn.review.labels import Labels
+from largegnn.review.pair_view import audit_sample
+
+__all__ = ["AUDIT_SIZE", "ORDERS", "STATES", "Filters", "Worklist"]
+
+AUDIT_SIZE = 200
+STATES = ("all", "accepted", "below threshold", "not mutual")
+ORDERS = ("nearest the threshold", "least sure", "surest", "random")
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What a reviewer wants to see; the default shows all that is undecided."""
+
+    query: str = ""
+    low: float = 0.0
+    high: float = 1.0
+    state: str = "all"
+    least_degree: int = 0
+    most_degree: int = 0
+    """0: any."""
+    contradiction: bool = False
+    audit: bool = False
+    decided: str = "open"
+    order: str = "nearest the threshold"
+
+
+class Worklist:
+    """The list over one alignment; `verdict` (p,) says what was decided on each pair: 0 nothing, else a code."""
+
+    def __init__(
+        self, task: AlignmentTask, labels: Labels, alignment: Alignment, selected: Mask, threshold: float
+    ) -> None:
+        self._labels, self._alignment, self._threshold = labels, alignment, threshold
+        self.rows: IntArray = np.flatnonzero(selected | alignment.accepted | (alignment.source_ranks == 1))
+        pairs = alignment.pairs[self.rows]
+        self._rating = alignment.confidence[self.rows].astype(np.float64)
+        accepted = alignment.accepted[self.rows]
+        self.states = np.where(accepted, 1, np.where(selected[self.rows], 2, 3))
+        degrees = np.bincount(task.triples[:, (0, 2)].ravel(), minlength=task.num_entities)
+        self._degree = degrees[pairs].min(axis=1) if len(pairs) else np.zeros(0, dtype=np.int64)
+        against = alignment.column("contradiction") if "contradiction" in alignment.columns else None
+        self._contradicts = np.zeros(len(self.rows), dtype=bool) if against is None else against[self.rows] > 0
+        self.has_contradictions = bool(self._contradicts.any())
+        self.audit = audit_sample(alignment, AUDIT_SIZE)
+        self._in_audit = np.isin(self.rows, self.audit)
+        self._shuffled = np.random.default_rng(0).permutation(len(self.rows))
+
+    def find(self, filters: Filters, verdict: IntArray) -> IntArray:
+        """The rows of the alignment that pass the filters, in order; `verdict` (p,) is 0 for what is undecided."""
+        keep = (self._rating >= filters.low) & (self._rating <= filters.high)
+        if filters.state in STATES[1:]:
+            keep &= self.states == STATES.index(filters.state)
+        if filters.least_degree:
+            keep &= self._degree >= filters.least_degree
+        if filters.most_degree:
+            keep &= self._degree <= filters.most_degree
+        if filters.contradiction:
+            keep &= self._contradicts
+        if filters.audit:
+            keep &= self._in_audit
+        if filters.decided != "all":
+            keep &= (verdict[self.rows] == 0) == (filters.decided == "open")
+        if filters.query.strip():
+            keep &= self._holds(filters.query)
+        found = np.flatnonzero(keep)
+        return self.rows[found[self._order(found, filters.order)]]
+
+    def _order(self, found: IntArray, order: str) -> IntArray:
+        rating = self._rating[found]
+        if order == "random":
+            return np.argsort(self._shuffled[found], kind="stable")
+        if order == "surest":
+            return np.argsort(-rating, kind="stable")
+        if order == "least sure":
+            return np.argsort(rating, kind="stable")
+        return np.argsort(np.abs(rating - self._threshold), kind="stable")
+
+    def _holds(self, query: str) -> Mask:
+        """Which pairs hold all words of a query in a name or identifier of either end."""
+        keep = np.ones(len(self.rows), dtype=bool)
+        for word in query.casefold().split()[:8]:
+            keep &= self._texts.str.contains(word, literal=True).to_numpy()
+        return keep
+
+    @cached_property
+    def _texts(self) -> pl.Series:
+        """Names and identifiers of both ends in small letters, (r,); made on the first search."""
+        entities = np.unique(self._alignment.pairs[self.rows])
+        identifiers = pl.Series(self._labels.names.entities.take(entities), dtype=pl.String)
+        text = identifiers + " " + pl.Series(self._labels.of_many(entities), dtype=pl.String)
+        place = np.searchsorted(entities, self._alignment.pairs[self.rows])
+        lower = text.str.to_lowercase()
+        return lower.gather(place[:, 0]) + " " + lower.gather(place[:, 1])
