@@ -102,7 +102,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "partition",
-        2,
+        3,
         ("load", "merge"),
         # The cap is part of the plan, so the division is made anew when it changes.
         ("seed", "protocol", "division", "landmarks"),
