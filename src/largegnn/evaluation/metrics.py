@@ -27,6 +27,7 @@ import torch
 
 from largegnn.artifacts import IntArray
 from largegnn.errors import ArtifactError
+from largegnn.machine.compiled import compiled
 from largegnn.machine.precision import full_precision
 from largegnn.machine.progress import progress
 
@@ -184,15 +185,32 @@ def rank_edges(
     same: float = SAME_SCORE,
 ) -> IntArray:
     """Rank gold edges (k,) among the edges (e,) that share their end; one that is no edge (NaN) is last of all."""
-    order = np.argsort(ends, kind="stable")
-    starts = np.searchsorted(ends[order], gold_ends)
-    stops = np.searchsorted(ends[order], gold_ends, side="right")
-    # As good as the gold, counted by running sums over the edges of each gold's end.
-    owner = np.repeat(np.arange(len(gold_ends)), stops - starts)
-    within = np.arange(len(owner)) - np.repeat(np.cumsum(stops - starts) - (stops - starts), stops - starts)
-    rivals = scores[order[starts[owner] + within]]
-    as_good = np.bincount(owner[rivals >= gold_scores[owner] - same], minlength=len(gold_ends))
-    return np.where(np.isnan(gold_scores), max(num_candidates, 2), as_good)
+    # Golds are few and edges many: golds are sorted by end, and each edge is compared with those of its end.
+    order = np.argsort(gold_ends, kind="stable")
+    num_ends = 1 + max(int(ends.max(initial=-1)), int(gold_ends.max(initial=-1)))
+    gold_ptr = np.zeros(num_ends + 1, dtype=np.int64)
+    np.cumsum(np.bincount(gold_ends, minlength=num_ends), out=gold_ptr[1:])
+    as_good = np.zeros(len(gold_ends), dtype=np.int64)
+    bars = gold_scores[order].astype(np.float64) - same
+    _count_rivals(np.array(ends, dtype=np.int32), np.array(scores, dtype=np.float32), gold_ptr, bars, as_good)
+    ranks = np.empty_like(as_good)
+    ranks[order] = as_good
+    return np.where(np.isnan(gold_scores), max(num_candidates, 2), ranks)
+
+
+@compiled
+def _count_rivals(
+    ends: IntArray,
+    scores: npt.NDArray[Any],
+    gold_ptr: IntArray,
+    bars: npt.NDArray[Any],
+    as_good: IntArray,
+) -> None:
+    """Count, for each gold of an end, the edges of that end whose score reaches its bar."""
+    for edge in range(len(ends)):
+        for gold in range(gold_ptr[ends[edge]], gold_ptr[ends[edge] + 1]):
+            if scores[edge] >= bars[gold]:
+                as_good[gold] += 1
 
 
 def _with_direction(vectors: npt.NDArray[Any], covered: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:

@@ -142,8 +142,8 @@ def match(
         calibration, reliability = by_decoys.calibration, None
     else:
         num_free = (
-            max(len(source_neighbors.queries), len(np.unique(graph.sources))),
-            max(len(target_neighbors.queries), len(np.unique(graph.targets))),
+            max(len(source_neighbors.queries), _num_distinct(graph.sources, task.num_entities)),
+            max(len(target_neighbors.queries), _num_distinct(graph.targets, task.num_entities)),
         )
         valid = task.held_out(protocol.seeds_from)
         links = estimate_links(
@@ -221,6 +221,13 @@ def _stand_in(stand_in: StandIn, columns: tuple[str, ...]) -> tuple[tuple[float,
     """The weights of features nothing is known of, in their order, and the offset."""
     weights = [stand_in.evidence.get("csls" if name in _CSLS else name, 0.0) for name in columns]
     return (*weights[:1], *stand_in.margins, *weights[1:]), stand_in.offset
+
+
+def _num_distinct(entities: IntArray, num_entities: int) -> int:
+    """How many entities stand in an array (e,): marked, not sorted, for edges are many."""
+    is_there = np.zeros(num_entities, dtype=bool)
+    is_there[entities] = True
+    return int(is_there.sum())
 
 
 def _degrees(task: AlignmentTask) -> IntArray:
