@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from largegnn.artifacts import IntArray
+from largegnn.artifacts import FloatArray, IntArray, Mask
 from largegnn.errors import ArtifactError
 from largegnn.machine.compiled import compiled
 from largegnn.machine.precision import full_precision
@@ -36,6 +36,7 @@ __all__ = [
     "SAME_SCORE",
     "Ranks",
     "Scoring",
+    "have_direction",
     "rank_edges",
     "rank_links",
     "rank_links_by",
@@ -47,6 +48,7 @@ _SCORINGS: tuple[Scoring, ...] = ("cosine", "csls")
 SAME_SCORE = 1e-6
 # Multiplications for the ranks by cosine and CSLS: some ten minutes on two cores, on a GPU one or two.
 MOST_PRODUCTS = {"cpu": 1e13, "cuda": 2e15}
+_PIECE = 1 << 14  # rows looked at in one go
 _COUNTED_AT_ONCE = 1 << 23  # entries compared in one go
 
 
@@ -211,6 +213,12 @@ def _count_rivals(
         for gold in range(gold_ptr[ends[edge]], gold_ptr[ends[edge] + 1]):
             if scores[edge] >= bars[gold]:
                 as_good[gold] += 1
+
+
+def have_direction(vectors: FloatArray, ids: IntArray) -> Mask:
+    """Which of the vectors (n, d) with these ids (k,) are not zero, (k,); some thousands are read at a time."""
+    pieces = [vectors[ids[start : start + _PIECE]].any(axis=1) for start in range(0, len(ids), _PIECE)]
+    return np.concatenate([*pieces, np.zeros(0, dtype=bool)])
 
 
 def _with_direction(vectors: npt.NDArray[Any], covered: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:

@@ -175,9 +175,9 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "evaluate",
-        2,
+        3,
         ("load", "literals", "landmarks", "integrate", "rounds", "search", "match"),
-        ("seed", "data", "protocol", "channels", "match", "rounds", "evaluate"),
+        ("seed", "data", "protocol", "channels", "match", "rounds", "evaluate", "search"),
         "largegnn.artifacts:Evaluation",
     ),
     Stage("report", 2, ("load", "literals", "match", "evaluate"), ("report",), "largegnn.stages.report:ReportOutcome"),
