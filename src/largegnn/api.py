@@ -336,5 +336,5 @@ def generate(
         settings = resolve(WorldSettings, WORLD_PRESETS, settings)
     pair = generate_pair(settings, seed)
     if folder is not None:
-        write_pair(pair.task, pair.names, Path(folder), form, compression)
+        write_pair(pair.task, pair.names, Path(folder), form, compression, pair.literals)
     return pair

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import weakref
+from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -24,10 +25,13 @@ from largegnn.artifacts import (
     TaskNames,
     are_among,
 )
+from largegnn.artifacts.literals import Literals
 from largegnn.data.names import EntityNames
+from largegnn.data.shown import local_part
 from largegnn.errors import InputError
 from largegnn.review.origin import export_info
 from largegnn.runs.run import Run
+from largegnn.stages.literals import LiteralsOutcome
 from largegnn.stages.report import RunSummary
 
 if TYPE_CHECKING:
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 
     from largegnn.export import Exporter
     from largegnn.review.explain import Explainer, Explanation
+    from largegnn.review.values import PairValues
 
 __all__ = ["AlignmentResult"]
 
@@ -125,9 +130,23 @@ class AlignmentResult:
         names = self.names.entities.take(found.ids[row][there])
         return pl.DataFrame({"entity": names, "cosine": found.scores[row][there]})
 
-    def explain(self, entity: str, side: str | None = None) -> Explanation:
-        """What an entity is matched with and why: its candidates, best first, with the evidence for each."""
+    def explain(self, entity: str, side: str | None = None, target: str | None = None) -> Explanation:
+        """What an entity is matched with and why: its candidates, best first, with the evidence for each.
+
+        With a `target` that one pair alone is explained, also where it is no candidate; the entity is then a source.
+        """
+        if target is not None:
+            if side == "target":
+                raise InputError("the target of a target is asked for", fix="name the source entity first")
+            return self._explainer.explain_pair(self.entity(entity, "source"), self.entity(target, "target"))
         return self._explainer.explain(self.entity(entity, side))
+
+    def labels(self, entities: Sequence[str], side: str) -> list[str]:
+        """What entities of a side are called by their literals, or else by the last part of their IRIs."""
+        ids = [self.entity(entity, side) for entity in entities]
+        values = self._pair_values
+        names = [values.names(entity) if values is not None else () for entity in ids]
+        return [found[0] if found else local_part(entity) for found, entity in zip(names, entities, strict=True)]
 
     def evaluate(self, links: IntArray | pl.DataFrame) -> PairFigures:
         """Precision, recall and F1 of the pairs by links given as ids (k, 2) or as a frame of two columns of names.
@@ -205,6 +224,27 @@ class AlignmentResult:
 
     @cached_property
     def _explainer(self) -> Explainer:
+        from largegnn.matching.contributions import Weighing
         from largegnn.review.explain import Explainer
 
-        return Explainer(self.task, self.names, self.alignment, self.run.settings.protocol.seeds_from)
+        settings, match = self.run.settings, self.summary.match
+        literals = self.summary.literals or LiteralsOutcome()
+        weighing = Weighing(
+            settings.match.scoring,
+            settings.match.weights,
+            (None if match is None else match.similarity_weights) or {},
+            literals.weights or {},
+            settings.compare.odds_weight,
+        )
+        seeds_from = settings.protocol.seeds_from
+        return Explainer(self.task, self.names, self.alignment, seeds_from, weighing, self._pair_values)
+
+    @cached_property
+    def _pair_values(self) -> PairValues | None:
+        from largegnn.review.values import PairValues
+
+        outcome = self.summary.literals
+        if outcome is None or "literals" not in self.run.channels():
+            return None
+        literals = self.run.artifact("literals", Literals)
+        return PairValues(literals, outcome, self.run.settings.compare.comparators)

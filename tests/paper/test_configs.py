@@ -126,8 +126,13 @@ def test_the_papers_figures_by_hand() -> None:
 
 @pytest.fixture(scope="module")
 def small_pair() -> GeneratedPair:
-    sizes = {"source_entities": 120, "target_entities": 120, "links": 90}
-    counts = {"source_triples": 500, "target_triples": 450, "source_relations": 8, "target_relations": 8}
+    sizes: dict[str, Any] = {"source_entities": 120, "target_entities": 120, "links": 90}
+    counts: dict[str, Any] = {
+        "source_triples": 500,
+        "target_triples": 450,
+        "source_relations": 8,
+        "target_relations": 8,
+    }
     return api.generate(WorldSettings(**sizes, **counts), seed=1)
 
 

@@ -65,8 +65,13 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
-    sizes = {"source_entities": 150, "target_entities": 150, "links": 120}
-    counts = {"source_triples": 600, "target_triples": 550, "source_relations": 8, "target_relations": 8}
+    sizes: dict[str, Any] = {"source_entities": 150, "target_entities": 150, "links": 120}
+    counts: dict[str, Any] = {
+        "source_triples": 600,
+        "target_triples": 550,
+        "source_relations": 8,
+        "target_relations": 8,
+    }
     api.generate(WorldSettings(**sizes, **counts), folder=folder / "tiny")
     return folder
 

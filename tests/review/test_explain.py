@@ -17,7 +17,7 @@ def explainer(toy_task: AlignmentTask, toy_names: TaskNames) -> Explainer:
     return Explainer(toy_task, toy_names, toy_alignment(), "train")
 
 
-def candidates(explainer: Explainer, entity: int) -> list[tuple[str, str, int, bool, str | None]]:
+def candidates(explainer: Explainer, entity: int) -> list[tuple[str, str, int | None, bool, str | None]]:
     return [
         (found.source, found.target, found.rank, found.accepted, found.taken_by)
         for found in explainer.explain(entity).candidates

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,13 +18,14 @@ class LiteralEvidence:
     """Candidate pairs (e, 2), ascending by source and target, with evidence (c, e) by the names in `columns`.
 
     `anchors` (a, 2) are pairs that are surely right by this evidence, surest first; without seeds training starts from
-    them. They are empty where seeds are given.
+    them. They are empty where seeds are given. `duplicates` (d, 2) are entities of one side that are probably the same.
     """
 
     pairs: IntArray
     columns: tuple[str, ...]
     evidence: FloatArray
     anchors: IntArray
+    duplicates: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", frozen(self.pairs, np.int32, (None, 2), "pairs"))
@@ -31,15 +33,16 @@ class LiteralEvidence:
         shape = (len(self.columns), len(self.pairs))
         object.__setattr__(self, "evidence", frozen(self.evidence, np.float32, shape, "evidence"))
         object.__setattr__(self, "anchors", frozen(self.anchors, np.int32, (None, 2), "anchors"))
+        object.__setattr__(self, "duplicates", frozen(self.duplicates, np.int32, (None, 2), "duplicates"))
 
     @classmethod
-    def of(cls, graph: CandidateGraph, anchors: IntArray) -> LiteralEvidence:
-        """The candidates of a graph and its anchors."""
+    def of(cls, graph: CandidateGraph, anchors: IntArray, duplicates: IntArray) -> LiteralEvidence:
+        """The candidates of a graph, its anchors, and the duplicates within either side."""
         columns = tuple(graph.evidence)
         matrix = np.zeros((len(columns), len(graph)), dtype=np.float32)
         for row, name in enumerate(columns):
             matrix[row] = graph.column(name)
-        return cls(graph.pairs(), columns, matrix, anchors)
+        return cls(graph.pairs(), columns, matrix, anchors, duplicates)
 
     @classmethod
     def empty(cls) -> LiteralEvidence:
@@ -49,7 +52,7 @@ class LiteralEvidence:
     def among(self, entities: Mask) -> LiteralEvidence:
         """The candidates whose two ends are among these entities (n,)."""
         inside = entities[self.pairs].all(axis=1) if len(self.pairs) else np.zeros(0, dtype=bool)
-        return LiteralEvidence(self.pairs[inside], self.columns, self.evidence[:, inside], self.anchors)
+        return dataclasses.replace(self, pairs=self.pairs[inside], evidence=self.evidence[:, inside])
 
     def graph(self) -> CandidateGraph:
         """The candidates with their evidence."""

@@ -14,6 +14,7 @@ class Protocol:
 
     seeds_from: str
     num_seeds: int
+    num_anchors: int
     seed_share: float | None
     fold: int
     num_test_links: int

@@ -30,6 +30,10 @@ def generate_command(
     compress: Annotated[
         str | None, typer.Option("--compress", help="Compress every file: gz, bz2 or zst. Default: no compression.")
     ] = None,
+    names: Annotated[
+        float | None,
+        typer.Option("--names", help="Give entities names and values, with this share of noise from 0 to 1."),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
     config: options.SettingsFileOption = None,
     overrides: Annotated[
@@ -49,10 +53,11 @@ def generate_command(
             raise InputError(f"no compression is called {compress!r}", expected="gz, bz2 or zst")
     if form not in WRITERS:
         raise InputError(f"no format is called {form!r}", expected=f"one of {', '.join(WRITERS)}")
-    settings = resolve(WorldSettings, WORLD_PRESETS, preset, config, overrides or [])
+    asked = [] if names is None else ["literals=true", f"noise={names}"]
+    settings = resolve(WorldSettings, WORLD_PRESETS, preset, config, [*(overrides or []), *asked])
     meter = Meter()
     pair = generate_pair(settings, seed)
-    files = write_pair(pair.task, pair.names, out, form, compression)
+    files = write_pair(pair.task, pair.names, out, form, compression, pair.literals)
     usage = meter.read()
     facts = {
         "folder": str(out),

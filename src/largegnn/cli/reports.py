@@ -9,9 +9,11 @@ import typer
 
 from largegnn.artifacts import Protocol, ReliabilityRow
 from largegnn.cli.tables import number, print_table, share
+from largegnn.data.shown import local_part, shown
 
 if TYPE_CHECKING:
     from largegnn.result import AlignmentResult
+    from largegnn.review.explain import CandidateExplanation
     from largegnn.stages.report import RunSummary
 
 __all__ = ["print_figures", "print_findings", "print_reliability", "protocol_line"]
@@ -65,6 +67,11 @@ def print_findings(result: AlignmentResult) -> None:
         f"{match.num_accepted:,} pairs accepted between {task.num_source_entities:,} source and "
         f"{task.num_target_entities:,} target entities."
     )
+    if match.num_anchors:
+        typer.echo(
+            f"Started from {match.num_anchors:,} anchors, pairs that names and values are sure of; "
+            f"{match.num_given_up:,} were given up."
+        )
     typer.echo(match.sentence())
     typer.echo(f"Threshold: {match.calibration.measure} {threshold.threshold:.3f}.")
     reasons = ", ".join(
@@ -84,19 +91,31 @@ def _print_surest(result: AlignmentResult) -> None:
     by = "confidence" if "confidence" in pairs.columns else "score"
     typer.echo("\nThe surest pairs:")
     for pair in pairs.sort([by, "score"], descending=True).head(_SUREST).iter_rows(named=True):
-        typer.echo(f"  {_local(pair['source'])} = {_local(pair['target'])}   {by} {pair[by]:.3f}")
-        best = result.explain(pair["source"], "source").candidates
-        found = next((candidate for candidate in best if candidate.target == pair["target"]), None)
-        near = () if found is None else found.matched_neighbors
-        if near:
-            one = near[0]
-            typer.echo(
-                f"    {len(near)} matched neighbours, for example {_local(one.source)} "
-                f"({', '.join(map(_local, one.source_relations))}) = {_local(one.target)} "
-                f"({', '.join(map(_local, one.target_relations))})"
-            )
-        else:
-            typer.echo(f"    cosine {pair['cosine']:.3f}, margin {pair['margin']:.3f}; no matched neighbours")
+        names = (result.labels([pair[side]], side)[0] for side in ("source", "target"))
+        typer.echo(f"  {' = '.join(map(shown, names))}   {by} {pair[by]:.3f}")
+        found = result.explain(pair["source"], "source", pair["target"]).candidates[0]
+        typer.echo(f"    {_reason(found, result)}")
+
+
+def _reason(pair: CandidateExplanation, result: AlignmentResult) -> str:
+    """What speaks most plainly for a pair, in a few words."""
+    reasons = []
+    agreeing = [one for one in pair.values if one.agrees and one.kind != "name"]
+    if agreeing:
+        shared = ", ".join(f"{local_part(one.source_predicate)} {shown(one.source_value, 40)}" for one in agreeing[:2])
+        reasons.append(f"same {shared}")
+    if pair.matched_neighbors:
+        one = pair.matched_neighbors[0]
+        names = result.labels([one.source], "source")[0], result.labels([one.target], "target")[0]
+        relations = (
+            ", ".join(map(local_part, relations)) for relations in (one.source_relations, one.target_relations)
+        )
+        joined = " = ".join(f"{name} ({by})" for name, by in zip(names, relations, strict=True))
+        reasons.append(f"{len(pair.matched_neighbors)} matched neighbours, for example {joined}")
+    if not reasons:
+        told = ", ".join(f"{name} {pair.evidence[name]:.3f}" for name in ("cosine", "literal") if name in pair.evidence)
+        reasons.append(f"{told}, margin {pair.margin or 0.0:.3f}; no matched neighbours")
+    return "; ".join(reasons)
 
 
 def print_reliability(title: str, rows: Sequence[ReliabilityRow] | None) -> None:
@@ -117,19 +136,18 @@ def protocol_line(protocol: Protocol) -> str:
     """A protocol in one line."""
     seeds, ranked = protocol.seed_share, protocol.num_ranked_links
     some = "" if ranked in (None, protocol.num_test_links) else f" ({number(ranked or 0)} of them ranked)"
-    return (
+    given = (
         f"seeds from {protocol.seeds_from} ({number(protocol.num_seeds)}"
-        f"{'' if seeds is None else f', {seeds:.0%} of the links'}), fold {protocol.fold}, "
+        f"{'' if seeds is None else f', {seeds:.0%} of the links'}), fold {protocol.fold}"
+        if protocol.num_seeds
+        else "no seeds"
+    )
+    found = f", {number(protocol.num_anchors)} anchors found by names and values" if protocol.num_anchors else ""
+    return (
+        f"{given}{found}, "
         f"{number(protocol.num_test_links)} test links{some}, channels {'+'.join(protocol.channels)}, "
         f"rounds {protocol.rounds}, random seed {protocol.seed}"
     )
-
-
-def _local(name: str) -> str:
-    """The last part of an IRI, which is what people read; a mark of direction before it stays."""
-    mark = "^" if name.startswith("^") else ""
-    last = name.rstrip("/").rsplit("/", 1)[-1].rsplit("#", 1)[-1] if "://" in name else name.removeprefix("^")
-    return mark + (last or name.removeprefix("^"))
 
 
 def _label(measure: str) -> str:

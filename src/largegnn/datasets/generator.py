@@ -21,6 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from largegnn.artifacts import AlignmentTask, IntArray, StringTable, TaskNames
+from largegnn.artifacts.literals import Literals
+from largegnn.datasets.made_names import make_literals
 from largegnn.datasets.world import PairSampler, World, absent, attract, distinct, draw_world, rescue, rewire
 from largegnn.errors import InputError
 from largegnn.settings import WorldSettings
@@ -48,11 +50,12 @@ class WorldReport:
 
 @dataclass(frozen=True, eq=False)
 class GeneratedPair:
-    """A task whose every answer is known, its names, and what was drawn."""
+    """A task whose every answer is known, its names, what was drawn, and names and values where asked for."""
 
     task: AlignmentTask
     names: TaskNames
     report: WorldReport
+    literals: Literals
 
 
 @dataclass(frozen=True)
@@ -88,9 +91,8 @@ class _View:
 
 def generate_pair(settings: WorldSettings, seed: int) -> GeneratedPair:
     """Draw a world and two views of it that have exactly the sizes of `settings`."""
-    world_rng, source_rng, target_rng, name_rng, link_rng = (
-        np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(5)
-    )
+    *children, literal_child = np.random.SeedSequence(seed).spawn(6)
+    world_rng, source_rng, target_rng, name_rng, link_rng = map(np.random.default_rng, children)
     world = draw_world(settings, world_rng)
     links, num_source = settings.links, settings.source_entities
     source_members = np.arange(num_source)
@@ -120,7 +122,16 @@ def generate_pair(settings: WorldSettings, seed: int) -> GeneratedPair:
         _number_names(root.format("target", "property/p"), settings.target_relations, name_rng),
     ]
     names = TaskNames(_join(*entities), _join(*relations))
-    return GeneratedPair(task, names, _report(world, facts, (source_plan, target_plan), (source, target)))
+    literals = Literals.empty()
+    if settings.literals:
+        literals = make_literals(
+            len(world.popularity),
+            (source_members, target_members),
+            (source.id_of_entity, target.id_of_entity + num_source),
+            settings.noise,
+            int(literal_child.generate_state(1)[0]),
+        )
+    return GeneratedPair(task, names, _report(world, facts, (source_plan, target_plan), (source, target)), literals)
 
 
 def _room(num_entities: int) -> int:

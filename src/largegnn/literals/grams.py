@@ -116,6 +116,7 @@ def _count_grams(texts: Sequence[str]) -> tuple[IntArray, IntArray, IntArray]:
     symbols, ptr = _symbols(texts)
     wide = symbols.astype(np.int64)
     row_of = np.repeat(np.arange(len(texts)), np.diff(ptr))
+    is_empty = np.diff(ptr) == 2  # nothing but the spaces around it, which would make all empty texts alike
     keys = []
     for length in _LENGTHS:
         if len(wide) < length:
@@ -124,6 +125,7 @@ def _count_grams(texts: Sequence[str]) -> tuple[IntArray, IntArray, IntArray]:
         for step in range(length):
             gram = (gram << _BITS) | wide[step : len(wide) - length + 1 + step]
         inside = row_of[: len(gram)] == row_of[length - 1 : length - 1 + len(gram)]
+        inside &= ~is_empty[row_of[: len(gram)]]
         keys.append((row_of[: len(gram)][inside] << 32) | (gram[inside] + _OFFSETS[length]))
     if not keys:
         none = np.empty(0, dtype=np.int64)

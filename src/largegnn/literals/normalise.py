@@ -1,8 +1,7 @@
 """Text as it is compared: one spelling for what people read as the same.
 
 In: strings as they stand in files. Out: lower-case ASCII letters, digits and single spaces. Unicode is folded (NFKC),
-other scripts are transliterated (anyascii), everything else separates words. A qualifier in brackets at the end, as in
-"Paris (Texas)", is kept apart, so that it can tell namesakes from each other without hiding that they are namesakes.
+other scripts are transliterated (anyascii), everything else separates words.
 Cost: one pass; distinct strings only, which the caller sees to.
 """
 
@@ -12,10 +11,9 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["normalise", "split_identifier", "without_qualifier"]
+__all__ = ["normalise", "split_identifier"]
 
 _PLAIN = re.compile(r"[^a-z0-9]+")
-_QUALIFIER = re.compile(r"^(.*\S)\s*[(\[][^()\[\]]*[)\]]\s*$", re.DOTALL)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 LONGEST = 2_000  # characters of a text that are compared; more change nothing but the time
 
@@ -31,12 +29,6 @@ def normalise(texts: Iterable[str]) -> list[str]:
             cut = anyascii(unicodedata.normalize("NFKC", cut))
         found.append(_PLAIN.sub(" ", cut.lower()).strip())
     return found
-
-
-def without_qualifier(text: str) -> str:
-    """A name without the qualifier in brackets that ends it; itself where there is none."""
-    match = _QUALIFIER.match(text)
-    return match.group(1) if match else text
 
 
 def split_identifier(text: str) -> str:

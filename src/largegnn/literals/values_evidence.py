@@ -22,7 +22,7 @@ from largegnn.artifacts.literals import Literals
 from largegnn.literals.profiles import PredicateProfile
 from largegnn.seams.tables import COMPARATORS
 
-__all__ = ["Correspondence", "SideValues", "learn_correspondences", "value_evidence"]
+__all__ = ["Correspondence", "SideValues", "compare_values", "learn_correspondences", "value_evidence"]
 
 _COMPARED = ("number", "date", "code", "coordinate", "truth_value", "name", "text")
 _FEWEST_SURE = 20
@@ -138,7 +138,7 @@ def value_evidence(
             here = slice(start, start + _PIECE)
             rows = source.values(left, sources[here]), target.values(right, targets[here])
             both = np.flatnonzero((rows[0] >= 0) & (rows[1] >= 0))
-            agree = _compare(source, target, one.kind, rows[0][both], rows[1][both]) >= _AGREES
+            agree = compare_values(source, target, one.kind, rows[0][both], rows[1][both]) >= _AGREES
             agreement[start + both[agree]] += one.odds_for
             contradiction[start + both[~agree]] += one.odds_against
     return agreement, contradiction
@@ -160,10 +160,10 @@ def _agreements(
     """Whether the values agree, for the pairs that have both."""
     rows = source.values(left, pairs[:, 0]), target.values(right, pairs[:, 1])
     both = (rows[0] >= 0) & (rows[1] >= 0)
-    return _compare(source, target, kind, rows[0][both], rows[1][both]) >= _AGREES
+    return compare_values(source, target, kind, rows[0][both], rows[1][both]) >= _AGREES
 
 
-def _compare(source: SideValues, target: SideValues, kind: str, left: IntArray, right: IntArray) -> FloatArray:
+def compare_values(source: SideValues, target: SideValues, kind: str, left: IntArray, right: IntArray) -> FloatArray:
     """The similarity of values at these rows, by the comparator of their kind; equal pairs are compared once."""
     if not len(left):
         return np.empty(0, dtype=np.float32)

@@ -24,11 +24,21 @@ from largegnn.matching.scorings import csls_column
 from largegnn.matching.support import SupportFinder
 from largegnn.seams.tables import CHANNELS
 
-__all__ = ["Channel", "ChannelContext", "gather_candidates", "literals", "rules", "similarity_weights", "structure"]
+__all__ = [
+    "LITERAL_PER_COSINE",
+    "Channel",
+    "ChannelContext",
+    "gather_candidates",
+    "literals",
+    "relocalised",
+    "rules",
+    "similarity_weights",
+    "structure",
+]
 
 _PIECE = 1 << 16
 _NEAREST = 5  # neighbourhood of CSLS over few candidates
-_PER_COSINE = 0.5  # what the similarity of names and values counts, beside a cosine
+LITERAL_PER_COSINE = 0.5  # what the similarity of names and values counts, beside a cosine
 
 
 @dataclass(frozen=True)
@@ -93,11 +103,18 @@ def literals(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
         columns[name][edges] = values
     joined = joined.with_evidence(**columns)
     similarity = np.zeros(len(joined), dtype=np.float64)
-    for name, scale in (("cosine", 1.0), ("literal", _PER_COSINE)):
+    for name, scale in (("cosine", 1.0), ("literal", LITERAL_PER_COSINE)):
         if name in joined.evidence:
             similarity += scale * context.similarity_weights[name] * np.maximum(joined.column(name), 0.0)
-    local = localised(joined, similarity, min(context.csls_k, _NEAREST))
-    return joined.with_evidence(similarity=similarity, similarity_csls=local)
+    return relocalised(joined.with_evidence(similarity=similarity), context.csls_k)
+
+
+def relocalised(graph: CandidateGraph, k: int) -> CandidateGraph:
+    """The graph with `similarity_csls` by the edges it has, where it has a similarity."""
+    if "similarity" not in graph.evidence:
+        return graph
+    similarity = graph.column("similarity").astype(np.float64)
+    return graph.with_evidence(similarity_csls=localised(graph, similarity, min(k, _NEAREST)))
 
 
 def similarity_weights(

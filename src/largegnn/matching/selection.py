@@ -2,6 +2,7 @@
 
 In: a `CandidateGraph` and a score for each edge, and the ranks of the edges at their ends where they are known
 already. Out: the indices of the selected edges, ascending.
+`many_to_one` lets several sources have one target, for graphs in which things occur twice or are cut finer.
 `mutual_knn` is the paper's (each among the other's k best), `mutual_top1` its strictest form, `one_to_one` an
 assignment that uses each entity at most once and has the greatest sum of scores among those with most pairs.
 """
@@ -17,7 +18,7 @@ from scipy.sparse import csgraph
 from largegnn.artifacts import CandidateGraph, EdgeRanks, FloatArray, IntArray
 from largegnn.matching.candidates import edge_ranks, preferred
 
-__all__ = ["Selection", "mutual_knn", "mutual_top1", "one_to_one"]
+__all__ = ["Selection", "many_to_one", "mutual_knn", "mutual_top1", "one_to_one"]
 
 
 class Selection(Protocol):
@@ -37,6 +38,12 @@ def mutual_knn(graph: CandidateGraph, scores: FloatArray, k: int = 5, ranks: Edg
 def mutual_top1(graph: CandidateGraph, scores: FloatArray, k: int = 1, ranks: EdgeRanks | None = None) -> IntArray:
     """Edges that are the best of both ends, whatever k."""
     return preferred(graph, scores, alone=0.0)[0] if ranks is None else mutual_knn(graph, scores, 1, ranks)
+
+
+def many_to_one(graph: CandidateGraph, scores: FloatArray, k: int = 5, ranks: EdgeRanks | None = None) -> IntArray:
+    """The best edge of each source, if it is among the k best of its target: a target may have several sources."""
+    ranks = edge_ranks(graph, scores) if ranks is None else ranks
+    return np.flatnonzero((ranks.source == 1) & (ranks.target <= k))
 
 
 def one_to_one(graph: CandidateGraph, scores: FloatArray, k: int = 5, ranks: EdgeRanks | None = None) -> IntArray:

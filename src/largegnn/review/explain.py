@@ -1,20 +1,35 @@
-"""Why an entity is matched, or not: its candidates with evidence, the matched neighbours behind them, and who won.
+"""Why an entity is matched, or not: its candidates, what speaks for and against each, and who won.
 
-In: a finished alignment. Out: an `Explanation` in names, for words, tables and JSON. Cost: one pass over the triples
-and pairs when the explainer is made; then what concerns one entity.
+In: a finished alignment. Out: an `Explanation` in names, for words, tables and JSON: evidence and what each kind of it
+adds to the score, matched neighbours, values compared, the way to the nearest seed. Cost: one pass over the triples and
+pairs when the explainer is made; then what concerns one entity.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypedDict
 
 import numpy as np
 
 from largegnn.artifacts import REASONS, Alignment, AlignmentTask, IntArray, SeedsFrom, TaskNames
+from largegnn.matching.contributions import Weighing, contributions
 from largegnn.matching.explanation import Hop, TripleIndex, matched_neighbors
+from largegnn.review.values import ComparedValues, PairValues
 
-__all__ = ["CandidateExplanation", "Explainer", "Explanation", "NeighborExplanation"]
+__all__ = ["CandidateExplanation", "Explainer", "Explanation", "NeighborExplanation", "Step"]
+
+_MOST_VISITED = 20_000  # entities looked at on the way to a seed
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step along a relation, `^` before one that points the other way, to an entity."""
+
+    relation: str
+    entity: str
 
 
 @dataclass(frozen=True)
@@ -32,40 +47,69 @@ class NeighborExplanation:
 class CandidateExplanation:
     """One candidate pair with the evidence for it; `rank` is that of the candidate for the entity that was asked about.
 
-    `taken_by` names whom the candidate is accepted with instead, where that is another one.
+    `contributions` add up to the score, `values` are those of predicates that answer to each other. `taken_by` names
+    whom the candidate is accepted with instead, where that is another one. A pair that was asked for and is no
+    candidate has neither rank nor score.
     """
 
     source: str
     target: str
-    rank: int
-    score: float
-    margin: float
-    confidence: float
+    rank: int | None
+    score: float | None
+    margin: float | None
+    confidence: float | None
     evidence: Mapping[str, float]
     mutual: bool
     accepted: bool
     taken_by: str | None
     matched_neighbors: tuple[NeighborExplanation, ...]
+    contributions: Mapping[str, float] = field(default_factory=dict)
+    source_names: tuple[str, ...] = ()
+    target_names: tuple[str, ...] = ()
+    values: tuple[ComparedValues, ...] = ()
+
+
+class _Said(TypedDict):
+    """What both ends of a pair say of themselves."""
+
+    source_names: tuple[str, ...]
+    target_names: tuple[str, ...]
+    values: tuple[ComparedValues, ...]
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is known of an entity: its state (one of the reasons), its seed partner if it is one, its candidates."""
+    """What is known of an entity: its state (one of the reasons), its seed partner if it is one, its candidates.
+
+    `path_to_seed` leads to the nearest entity that is a seed or an anchor; None where none is near.
+    """
 
     entity: str
     side: str
     state: str
     seed_partner: str | None
     candidates: tuple[CandidateExplanation, ...]
+    path_to_seed: tuple[Step, ...] | None = None
 
 
 class Explainer:
     """Explains the entities of one alignment."""
 
-    def __init__(self, task: AlignmentTask, names: TaskNames, alignment: Alignment, seeds_from: SeedsFrom) -> None:
+    def __init__(
+        self,
+        task: AlignmentTask,
+        names: TaskNames,
+        alignment: Alignment,
+        seeds_from: SeedsFrom,
+        weighing: Weighing | None = None,
+        values: PairValues | None = None,
+    ) -> None:
         self._task, self._names, self._alignment = task, names, alignment
+        self._weighing, self._values = weighing, values
         self._index = TripleIndex(task)
-        self._seeds = task.seeds(seeds_from)
+        self._seeds, self._given = task.seeds(seeds_from), task.given_seeds(seeds_from)
+        self._is_seed = np.zeros(task.num_entities, dtype=bool)
+        self._is_seed[self._seeds.ravel()] = True
         self._counterparts = _by_source(np.concatenate([self._seeds, alignment.pairs[alignment.mutual]]))
         self._partner = np.full(task.num_entities, -1, dtype=np.int64)
         accepted = alignment.pairs[alignment.accepted]
@@ -80,13 +124,67 @@ class Explainer:
         rows = order[begin:end]
         ranks = (self._alignment.source_ranks, self._alignment.target_ranks)[side]
         rows = rows[np.argsort(ranks[rows], kind="stable")]
-        partner = self._seeds[self._seeds[:, side] == entity, 1 - side]
+        return self._explanation(entity, [self._candidate(int(row), int(ranks[row]), entity) for row in rows])
+
+    def explain_pair(self, source: int, target: int) -> Explanation:
+        """One pair alone, also where it is no candidate."""
+        is_it = (self._alignment.pairs[:, 0] == source) & (self._alignment.pairs[:, 1] == target)
+        rows = np.flatnonzero(is_it).tolist()
+        if rows:
+            return self._explanation(
+                source, [self._candidate(rows[0], int(self._alignment.source_ranks[rows[0]]), source)]
+            )
+        return self._explanation(source, [self._no_candidate(source, target)])
+
+    def _explanation(self, entity: int, candidates: list[CandidateExplanation]) -> Explanation:
+        side = int(entity >= self._task.num_source_entities)
+        partner = self._given[self._given[:, side] == entity, 1 - side]
         return Explanation(
             entity=self._name(entity),
             side=("source", "target")[side],
             state=REASONS[int(self._alignment.reasons[entity])],
             seed_partner=self._name(int(partner[0])) if len(partner) else None,
-            candidates=tuple(self._candidate(int(row), int(ranks[row]), entity) for row in rows),
+            candidates=tuple(candidates),
+            path_to_seed=self._path_to_seed(entity),
+        )
+
+    def _path_to_seed(self, entity: int) -> tuple[Step, ...] | None:
+        """The shortest way along triples to an entity that is a seed or an anchor; None where none is near."""
+        reached: dict[int, tuple[int, Hop] | None] = {entity: None}
+        waiting = deque([entity])
+        while waiting and len(reached) < _MOST_VISITED:
+            here = waiting.popleft()
+            if self._is_seed[here]:
+                return self._steps(here, reached)
+            for neighbor, hops in self._index.hops(here).items():
+                if neighbor not in reached:
+                    reached[neighbor] = (here, hops[0])
+                    waiting.append(neighbor)
+        return None
+
+    def _steps(self, end: int, reached: dict[int, tuple[int, Hop] | None]) -> tuple[Step, ...]:
+        steps: list[Step] = []
+        while (come := reached[end]) is not None:
+            before, hop = come
+            steps.append(Step(self._relation(hop), self._name(end)))
+            end = before
+        return tuple(reversed(steps))
+
+    def _no_candidate(self, source: int, target: int) -> CandidateExplanation:
+        taken = int(self._partner[target])
+        return CandidateExplanation(
+            source=self._name(source),
+            target=self._name(target),
+            rank=None,
+            score=None,
+            margin=None,
+            confidence=None,
+            evidence={},
+            mutual=False,
+            accepted=False,
+            taken_by=self._name(taken) if taken not in (-1, source) else None,
+            matched_neighbors=self._near(source, target),
+            **self._said(source, target),
         )
 
     def _candidate(self, row: int, rank: int, entity: int) -> CandidateExplanation:
@@ -94,29 +192,44 @@ class Explainer:
         source, target = found.pairs[row].tolist()
         other = target if entity == source else source
         taken = int(self._partner[other])
-        near = matched_neighbors(self._index, self._counterparts, source, target)
+        evidence = {name: float(found.column(name)[row]) for name in found.columns}
+        score = float(found.scores[row])
         return CandidateExplanation(
             source=self._name(source),
             target=self._name(target),
             rank=rank,
-            score=float(found.scores[row]),
+            score=score,
             margin=float(found.margins[row]),
             confidence=float(found.confidence[row]),
-            evidence={name: float(found.column(name)[row]) for name in found.columns},
+            evidence=evidence,
             mutual=bool(found.mutual[row]),
             accepted=bool(found.accepted[row]),
             taken_by=self._name(taken) if taken not in (-1, entity) else None,
-            matched_neighbors=tuple(
-                NeighborExplanation(
-                    self._name(pair.source),
-                    self._name(pair.target),
-                    tuple(map(self._relation, pair.source_hops)),
-                    tuple(map(self._relation, pair.target_hops)),
-                    pair.weight,
-                )
-                for pair in near
-            ),
+            matched_neighbors=self._near(source, target),
+            contributions={} if self._weighing is None else contributions(evidence, score, self._weighing),
+            **self._said(source, target),
         )
+
+    def _near(self, source: int, target: int) -> tuple[NeighborExplanation, ...]:
+        return tuple(
+            NeighborExplanation(
+                self._name(pair.source),
+                self._name(pair.target),
+                tuple(map(self._relation, pair.source_hops)),
+                tuple(map(self._relation, pair.target_hops)),
+                pair.weight,
+            )
+            for pair in matched_neighbors(self._index, self._counterparts, source, target)
+        )
+
+    def _said(self, source: int, target: int) -> _Said:
+        if self._values is None:
+            return {"source_names": (), "target_names": (), "values": ()}
+        return {
+            "source_names": self._values.names(source),
+            "target_names": self._values.names(target),
+            "values": self._values.compared(source, target),
+        }
 
     def _name(self, entity: int) -> str:
         return self._names.entities[entity]

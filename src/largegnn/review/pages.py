@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from largegnn.export.table import alignment_table
 from largegnn.export.tabular import plain_names, write_parquet, write_tsv, write_tsv_rows
 from largegnn.machine.atomic import write_files, write_text
+from largegnn.review.duplicates import duplicates_table
 from largegnn.review.origin import export_info
 from largegnn.review.unmatched import unmatched_table
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from largegnn.export.info import ExportInfo
     from largegnn.stages.report import ReportInputs
 
-__all__ = ["Page", "alignment_parquet", "alignment_tsv", "report_json", "unmatched_tsv"]
+__all__ = ["Page", "alignment_parquet", "alignment_tsv", "duplicates_tsv", "report_json", "unmatched_tsv"]
 
 Page = Callable[["ReportInputs", Path], int]
 
@@ -39,6 +40,15 @@ def unmatched_tsv(inputs: ReportInputs, path: Path) -> int:
     """The entities without an accepted pair: why, their best candidate, and who has it instead."""
     table = unmatched_table(inputs.task, inputs.names, inputs.alignment)
     columns = [plain_names(table[name]).alias(name) for name in ("entity", "best_candidate", "matched_with")]
+    plain = table.with_columns(columns)
+    write_files({path: lambda sink: write_tsv_rows(plain, sink)})
+    return len(table)
+
+
+def duplicates_tsv(inputs: ReportInputs, path: Path) -> int:
+    """Entities of one side that are probably the same."""
+    table = duplicates_table(inputs.task, inputs.names, inputs.alignment, inputs.duplicates)
+    columns = [plain_names(table[name]).alias(name) for name in ("entity", "duplicate", "counterpart")]
     plain = table.with_columns(columns)
     write_files({path: lambda sink: write_tsv_rows(plain, sink)})
     return len(table)

@@ -128,6 +128,7 @@ SELECTIONS: Table[Selection] = Table(
         "mutual_top1": "largegnn.matching.selection:mutual_top1",
         "mutual_knn": "largegnn.matching.selection:mutual_knn",
         "one_to_one": "largegnn.matching.selection:one_to_one",
+        "many_to_one": "largegnn.matching.selection:many_to_one",
     },
 )
 MEASURES: Table[Measure] = Table(
@@ -158,6 +159,7 @@ PAGES: Table[Page] = Table(
         "alignment.tsv": "largegnn.review.pages:alignment_tsv",
         "alignment.parquet": "largegnn.review.pages:alignment_parquet",
         "unmatched.tsv": "largegnn.review.pages:unmatched_tsv",
+        "duplicates.tsv": "largegnn.review.pages:duplicates_tsv",
         "report.json": "largegnn.review.pages:report_json",
     },
 )

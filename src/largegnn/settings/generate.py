@@ -38,6 +38,9 @@ class WorldSettings(Section):
     train_share: Share = Field(0.2, description="Share of the links written as train links.")
     valid_share: Share = Field(0.1, description="Share of the links written as valid links. The rest are test links.")
 
+    literals: bool = Field(False, description="Give the entities names, dates, numbers and codes.")
+    noise: Share = Field(0.2, description="Share of names and values that the target lacks, misspells or changes.")
+
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:
         if self.links > min(self.source_entities, self.target_entities):

@@ -29,6 +29,6 @@ class ReportSettings(Section):
     """Which files a finished run leaves in its folder (stage `report`)."""
 
     pages: Annotated[tuple[str, ...], PartsOf(PAGES, least=0)] = Field(
-        ("alignment.tsv", "alignment.parquet", "unmatched.tsv", "report.json"),
+        ("alignment.tsv", "alignment.parquet", "unmatched.tsv", "duplicates.tsv", "report.json"),
         description="Files written into the run folder.",
     )

@@ -85,7 +85,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "literals",
-        1,
+        2,
         ("load",),
         ("seed", "protocol", "channels", "compare"),
         "largegnn.stages.literals:LiteralsOutcome",
@@ -167,7 +167,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "match",
-        2,
+        3,
         ("load", "literals", "integrate", "rounds", "search"),
         ("protocol", "channels", "match"),
         "largegnn.stages.match:MatchOutcome",
@@ -180,7 +180,7 @@ STAGES: tuple[Stage, ...] = (
         ("seed", "data", "protocol", "channels", "match", "rounds", "evaluate", "search"),
         "largegnn.artifacts:Evaluation",
     ),
-    Stage("report", 2, ("load", "literals", "match", "evaluate"), ("report",), "largegnn.stages.report:ReportOutcome"),
+    Stage("report", 3, ("load", "literals", "match", "evaluate"), ("report",), "largegnn.stages.report:ReportOutcome"),
 )
 STAGE_NAMES = tuple(stage.name for stage in STAGES)
 

@@ -128,11 +128,12 @@ def _protocol(
     num_ranked: int | None,
 ) -> Protocol:
     """What every figure of a run was measured under."""
-    num_seeds = len(task.seeds(protocol.seeds_from))
+    num_seeds = len(task.given_seeds(protocol.seeds_from))
     num_links = len(task.train_links) + len(task.valid_links) + len(task.test_links)
     return Protocol(
         seeds_from=protocol.seeds_from,
         num_seeds=num_seeds,
+        num_anchors=len(task.anchors),
         seed_share=num_seeds / num_links if num_links else None,
         fold=data.fold,
         num_test_links=len(task.test_links),

@@ -21,6 +21,7 @@ from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.artifacts.literals import Literals
 from largegnn.errors import InputError
 from largegnn.literals.candidates import SideTexts, literal_candidates
+from largegnn.literals.duplicates import find_duplicates
 from largegnn.literals.profiles import PredicateProfile, profile_predicates
 from largegnn.literals.texts import EntityTexts, class_relations, identifier_names, neighbor_texts, texts_of_side
 from largegnn.literals.values_evidence import Correspondence, SideValues, learn_correspondences, value_evidence
@@ -55,6 +56,7 @@ class LiteralsOutcome:
     num_candidates: int = 0
     num_anchors: int = 0
     expected_right: float | None = None
+    num_duplicates: int = 0
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,9 @@ def literals(
     anchors, expected = _anchors(graph, len(seeds))
     if not len(seeds) and len(anchors) < _FEWEST_ANCHORS:
         raise _nothing_to_start_from(f"{len(anchors)} pairs are each other's clear best by names and values")
+    duplicates = np.concatenate(
+        [find_duplicates(side.texts.texts, own) for side, own in zip(sides, values, strict=True)]
+    )
     outcome = LiteralsOutcome(
         source_profiles=sides[0].profiles,
         target_profiles=sides[1].profiles,
@@ -103,10 +108,11 @@ def literals(
         num_candidates=len(graph),
         num_anchors=len(anchors),
         expected_right=expected,
+        num_duplicates=len(duplicates),
     )
     if len(anchors):
         _log.info("literals: %s anchors, of which %.3f should be right", f"{len(anchors):,}", expected)
-    return Compared(LiteralEvidence.of(graph, anchors), outcome)
+    return Compared(LiteralEvidence.of(graph, anchors, duplicates), outcome)
 
 
 class _Side:
@@ -143,7 +149,7 @@ def _anchors(graph: CandidateGraph, num_seeds: int) -> tuple[IntArray, float | N
     """Pairs to start from, where seeds are few, and the share of them that should be right."""
     if num_seeds >= FEWEST_SEEDS or not len(graph):
         return np.empty((0, 2), dtype=np.int64), None
-    anchors, confidence = find_anchors(graph, graph.column("literal").astype(np.float64))
+    anchors, confidence = find_anchors(graph)
     return anchors, float(confidence.mean()) if len(anchors) else None
 
 

@@ -26,6 +26,7 @@ from largegnn.artifacts import (
     Mask,
     Neighbors,
     ReliabilityRow,
+    are_among,
 )
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.machine.devices import choose_device
@@ -51,7 +52,9 @@ _CSLS = ("csls", "similarity_csls")
 class MatchOutcome:
     """What was learnt about the pairs: how they were calibrated, where they are cut, why others have none.
 
-    `reliability` judges each half of the valid links by what the other half taught; None without calibration.
+    `reliability` judges each half of the valid links by what the other half taught; None without calibration. Of
+    `num_anchors` pairs to start from, `num_given_up` were not accepted in the end. `similarity_weights` say
+    how much vectors and literals count.
     """
 
     num_candidates: int
@@ -61,6 +64,9 @@ class MatchOutcome:
     calibration: Calibration
     reliability: tuple[ReliabilityRow, ...] | None
     reasons: Mapping[str, int]
+    num_anchors: int = 0
+    num_given_up: int = 0
+    similarity_weights: Mapping[str, float] | None = None
 
     def sentence(self) -> str:
         """How sure the accepted pairs are, in words."""
@@ -108,7 +114,7 @@ def match(
 ) -> Matched:
     """Score, select, calibrate and decide."""
     from largegnn.matching.candidates import margins
-    from largegnn.matching.channels import ChannelContext, gather_candidates, similarity_weights
+    from largegnn.matching.channels import ChannelContext, gather_candidates, relocalised, similarity_weights
     from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
 
     seeds = task.seeds(protocol.seeds_from)
@@ -130,14 +136,21 @@ def match(
     graph = gather_candidates(channels, context)
     scoring = scoring_of(match.scoring)
     balance = ScoringContext(final_embeddings, match.temperature, match.iterations, choose_device(device))
-    scores = scoring.score(graph, weighted_evidence(graph, match.weights), balance)
+
+    def score(graph: CandidateGraph) -> FloatArray:
+        return scoring.score(graph, weighted_evidence(graph, match.weights), balance)
+
+    scores = score(graph)
     kept, selected, ranks = _select(graph, scores, match)
     most = scoring.lone_margin
     gaps = [margins(ends, scores, most, kept) for ends in (graph.sources, graph.targets)]
     features = _features(graph, kept, [np.clip(gap, -most, most) for gap in gaps])
-    best = (ranks.source == 1) & (ranks.target == 1)
+    # Where several sources may have one target, a pair need not be the target's first choice.
+    best = (ranks.source == 1) & ((ranks.target == 1) | (match.selection == "many_to_one"))
     pairs = graph.pairs(kept)
-    by_decoys = rate_by_decoys(graph, scores, kept, best) if len(task.anchors) else None
+    by_decoys = None
+    if len(task.anchors):
+        by_decoys = rate_by_decoys(graph, scores, kept, best, lambda rest: score(relocalised(rest, match.csls_k)))
     if by_decoys is not None:
         calibration, reliability = by_decoys.calibration, None
     else:
@@ -186,7 +199,19 @@ def match(
         reasons=_reasons(task, task.free(protocol.seeds_from), covered, pairs, selected, accepted),
     )
     reasons = {name: int((alignment.reasons == code).sum()) for code, name in enumerate(REASONS)}
-    outcome = MatchOutcome(len(pairs), int(accepted.sum()), names, threshold, calibration, reliability, reasons)
+    anchors = evidence.anchors if len(task.anchors) else evidence.anchors[:0]
+    outcome = MatchOutcome(
+        num_candidates=len(pairs),
+        num_accepted=int(accepted.sum()),
+        evidence=names,
+        threshold=threshold,
+        calibration=calibration,
+        reliability=reliability,
+        reasons=reasons,
+        num_anchors=len(anchors),
+        num_given_up=len(anchors) - int(are_among(anchors, pairs[accepted]).sum()),
+        similarity_weights=weights,
+    )
     return Matched(alignment, outcome)
 
 

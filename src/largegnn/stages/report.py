@@ -6,9 +6,11 @@ The files are the entries of the table of pages; a page is a function of what a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from largegnn.artifacts import (
     Alignment,
@@ -16,10 +18,12 @@ from largegnn.artifacts import (
     Cost,
     DivisionPlan,
     Evaluation,
+    IntArray,
     PartitionQuality,
     TaskNames,
     to_plain,
 )
+from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.artifacts.update import UpdateReport
 from largegnn.data.load import LoadSummary
 from largegnn.seams.tables import PAGES
@@ -88,12 +92,13 @@ class RunSummary:
 
 @dataclass(frozen=True)
 class ReportInputs:
-    """What a page is made of."""
+    """What a page is made of; `duplicates` (d, 2) are entities of one side with equal names that contradict nothing."""
 
     task: AlignmentTask
     names: TaskNames
     alignment: Alignment
     summary: RunSummary
+    duplicates: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
 
 
 @dataclass(frozen=True)
@@ -117,8 +122,10 @@ def report(
     summary: RunSummary,
     report: ReportSettings,
     folder: Path,
+    literal_evidence: LiteralEvidence | None = None,
 ) -> Reported:
     """Write every page the settings name."""
-    inputs = ReportInputs(task, names, alignment, summary)
+    equal = LiteralEvidence.empty() if literal_evidence is None else literal_evidence
+    inputs = ReportInputs(task, names, alignment, summary, equal.duplicates)
     files = {name.rpartition(":")[2]: PAGES[name](inputs, folder / name.rpartition(":")[2]) for name in report.pages}
     return Reported(ReportOutcome(files))

@@ -1,0 +1,93 @@
+"""What two entities say of themselves, side by side: names, and the values of predicates that answer to each other.
+
+In: the literals and what the stage `literals` learnt. Out: names of an entity, and compared values of a pair.
+Cost: one pass over the literals to index them, then what concerns one pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from largegnn.artifacts import IntArray
+from largegnn.artifacts.literals import Literals
+from largegnn.literals.values_evidence import Correspondence
+from largegnn.seams.tables import COMPARATORS
+from largegnn.stages.literals import LiteralsOutcome
+
+__all__ = ["ComparedValues", "PairValues"]
+
+_MOST_NAMES = 5
+_AGREES = 0.95
+
+
+@dataclass(frozen=True)
+class ComparedValues:
+    """The values of two predicates that answer to each other; `odds` is a logarithm, below zero where they differ."""
+
+    source_predicate: str
+    target_predicate: str
+    kind: str
+    source_value: str
+    target_value: str
+    similarity: float
+    agrees: bool
+    odds: float
+
+
+class PairValues:
+    """Names and values of the entities of one run."""
+
+    def __init__(self, literals: Literals, outcome: LiteralsOutcome, comparators: Mapping[str, str]) -> None:
+        self._literals, self._outcome, self._comparators = literals, outcome, comparators
+
+    def names(self, entity: int) -> tuple[str, ...]:
+        """What an entity is called, by its literals; nothing where it has no name of its own."""
+        rows = self._rows(entity)
+        named = [row for row in rows if self._literals.predicates[row] in self._name_predicates]
+        return tuple(dict.fromkeys(self._literals.values.take(named)))[:_MOST_NAMES]
+
+    def said(self, entity: int) -> list[tuple[str, str]]:
+        """All that an entity says of itself: predicates and values."""
+        rows = self._rows(entity)
+        predicates = self._literals.predicate_names.take(self._literals.predicates[rows])
+        return list(zip(predicates, self._literals.values.take(rows), strict=True))
+
+    def compared(self, source: int, target: int) -> tuple[ComparedValues, ...]:
+        """The values both have of predicates that answer to each other, what speaks loudest first."""
+        first_of = [self._first_values(entity) for entity in (source, target)]
+        found = [
+            self._compare(one, first_of[0][one.source_predicate], first_of[1][one.target_predicate])
+            for one in self._outcome.correspondences
+            if one.source_predicate in first_of[0] and one.target_predicate in first_of[1]
+        ]
+        return tuple(sorted(found, key=lambda one: -abs(one.odds)))
+
+    def _compare(self, one: Correspondence, left: str, right: str) -> ComparedValues:
+        similarity = float(COMPARATORS[self._comparators[one.kind]]([left], [right])[0])
+        agrees = similarity >= _AGREES
+        odds = one.odds_for if agrees else -one.odds_against
+        return ComparedValues(
+            one.source_predicate, one.target_predicate, one.kind, left, right, similarity, agrees, odds
+        )
+
+    def _first_values(self, entity: int) -> dict[str, str]:
+        values: dict[str, str] = {}
+        for predicate, value in self.said(entity):
+            values.setdefault(predicate, value)
+        return values
+
+    def _rows(self, entity: int) -> IntArray:
+        begin, end = np.searchsorted(self._literals.entities, [entity, entity + 1])
+        return np.arange(begin, end)
+
+    @cached_property
+    def _name_predicates(self) -> frozenset[int]:
+        number_of = {name: number for number, name in enumerate(self._literals.predicate_names)}
+        profiles = (*self._outcome.source_profiles, *self._outcome.target_profiles)
+        return frozenset(
+            number_of[one.predicate] for one in profiles if one.kind == "name" and one.predicate in number_of
+        )
