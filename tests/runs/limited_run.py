@@ -1,7 +1,7 @@
 """Runs all stages under a hard limit of memory: `python -m tests.runs.limited_run PAIR RUN EXTRA_MB MAX_MEMORY_GB`.
 
-The limit is what the process holds once everything is imported and compiled, and EXTRA_MB more. It counts memory that is
-written to, not files that are mapped.
+The limit is what the process holds once everything is imported and compiled, and EXTRA_MB more. It counts memory that
+is written to, not files that are mapped.
 """
 
 from __future__ import annotations

@@ -156,11 +156,12 @@ def rank_matrix(scores: torch.Tensor, gold_rows: IntArray, gold_columns: IntArra
         column_gold[indices[1][chosen]] = gold[chosen] - same
         in_rows = torch.empty(scores.shape[0], dtype=torch.int64, device=scores.device)
         in_columns = torch.zeros(scores.shape[1], dtype=torch.int64, device=scores.device)
-        step = max(1, _COUNTED_AT_ONCE // max(scores.shape[1], 1))
+        room = _counting_room(scores)
+        step = max(len(room), 1)
         for start in range(0, len(scores), step):
             chunk = scores[start : start + step]
-            in_rows[start : start + step] = (chunk >= row_gold[start : start + step, None]).sum(dim=1)
-            in_columns += (chunk >= column_gold).sum(dim=0)
+            in_rows[start : start + step] = _reaching(chunk, row_gold[start : start + step, None], room).sum(dim=1)
+            in_columns += _reaching(chunk, column_gold, room).sum(dim=0).to(torch.int64)
         ranks[0, chosen] = in_rows[indices[0][chosen]]
         ranks[1, chosen] = in_columns[indices[1][chosen]]
     forward, backward = ranks.cpu().numpy()
@@ -287,7 +288,11 @@ def _count_as_good(
             indices = gold_indices[here, None]
             # The gold is among those counted, once: that is the 1 in "1 + number of others".
             if candidate_means is not None:
-                ranks[0, here] = (scores >= scores.gather(1, indices) - SAME_SCORE).sum(dim=1)
+                bars = scores.gather(1, indices) - SAME_SCORE
+                room = _counting_room(scores)
+                for first in range(0, len(scores), max(len(room), 1)):
+                    some = slice(first, first + len(room))
+                    ranks[0, here][some] = _reaching(scores[some], bars[some], room).sum(dim=1)
                 # Half of CSLS, which is exact, less the query's own mean, which is the same for all its candidates.
                 scores -= candidate_means / 2
             # Ones and zeros in place of the scores need no room, and add up exactly in float32 below 2^24 candidates.
@@ -295,6 +300,19 @@ def _count_as_good(
             work.advance(len(chunk))
     result: IntArray = ranks.cpu().numpy()
     return result
+
+
+def _counting_room(scores: torch.Tensor) -> torch.Tensor:
+    """Room for as many rows of a matrix (q, c) as are compared in one go, at least one."""
+    return torch.empty_like(scores[: max(1, _COUNTED_AT_ONCE // max(scores.shape[1], 1))])
+
+
+def _reaching(scores: torch.Tensor, bars: torch.Tensor, room: torch.Tensor) -> torch.Tensor:
+    """One where a score (q, c) reaches its bar, else zero, in `room`.
+
+    Ones and zeros of float32 add up exactly below 2^24 of them, and eight times as fast as truth values.
+    """
+    return torch.ge(scores, bars, out=room[: len(scores)])
 
 
 def _rest_last(ranks: IntArray, ranked: npt.NDArray[np.bool_], last: int) -> IntArray:

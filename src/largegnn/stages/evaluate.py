@@ -306,8 +306,10 @@ class _TestRanking:
 
     def _by_transport(self, edge_scores: FloatArray) -> Ranks:
         """Ranks by the transport plan over all pairs, or over the candidates where those are too many."""
-        rows = np.searchsorted(self._sources, self._graph.sources)
-        columns = np.searchsorted(self._targets, self._graph.targets)
+        index = np.zeros(self._task.num_entities, dtype=np.int64)  # edges are many: looked up, not searched for
+        for ids in (self._sources, self._targets):
+            index[ids] = np.arange(len(ids))
+        rows, columns = index[self._graph.sources], index[self._graph.targets]
         shape = (len(self._sources), len(self._targets))
         if not self._is_small:
             plan = transport_sparse(rows, columns, edge_scores, shape, self._match.temperature, self._match.iterations)
