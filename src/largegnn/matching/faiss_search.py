@@ -37,7 +37,7 @@ from largegnn.machine.progress import progress
 from largegnn.matching.torch_search import FLOAT64, Scoring, run_passes, torch_search
 from largegnn.matching.unit_rows import UnitRows, best_of, neighbors_of_rows
 
-__all__ = ["RecallAim", "flat_search", "hnsw_search", "ivf_search"]
+__all__ = ["MOST_EXACT", "RecallAim", "flat_search", "hnsw_search", "ivf_search"]
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ _PIECE_ROWS = 1 << 14
 _LEAST_TRAINING, _TRAINING = 39, 64  # rows a centroid, at least and at most: more change little
 _ROUNDS = 10
 # Multiply-adds of an exact search that may take over: some twenty minutes on two cores.
-_MOST_EXACT = 1e14
+MOST_EXACT = 1e14
 _HNSW_LINKS, _HNSW_EFFORT, _HNSW_MOST = 32, 200, 4096
 
 
@@ -104,7 +104,7 @@ def ivf_search(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, *, s
         return _search(propose, rows, corpus, k)
 
     probes, reached = _tune(truth, search, 1, math.ceil(aim.most_read * len(centroids)), "IVF lists read")
-    is_affordable = float(len(queries)) * len(corpus) * corpus.dim <= _MOST_EXACT
+    is_affordable = float(len(queries)) * len(corpus) * corpus.dim <= MOST_EXACT
     if reached < aim.recall and aim.most_read < 1 and is_affordable:
         _log.info("too many lists to read: searching exactly, which takes little longer")
         found = torch_search(queries, corpus, k, max_bytes=aim.max_bytes)
