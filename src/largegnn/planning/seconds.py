@@ -4,8 +4,8 @@ In: a task, settings, the plan of its division. Out: seconds of the stages that 
 counted in floating-point operations, the machine's speed is measured in a moment with a matrix product, and the share
 of it that a stage reaches is what makes the estimate come out at what was seen: EN_FR_15K_V1 on two CPU cores (training
 49 s, search 2.4 s, evaluation 11 s), DEBIAN_FILES_1M on an H200 (23 ms a step, integration 27 s, search 30 s, matching
-27 s) and on two cores (division 15 s, its approximate search 237 s for a million queries of 96 numbers, evaluation 7e-5 s a
-link beside the products).
+27 s) and on two cores (division 15 s, approximate search 237 s for a million queries of 96 numbers, evaluation 7e-5 s
+a link beside the products).
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def estimate_seconds(task: AlignmentTask, settings: Settings, plan: DivisionPlan
     )
     epochs = train.epochs + settings.rounds.number * settings.rounds.epochs
     sides = task.num_source_entities - num_seeds, task.num_target_entities - num_seeds
-    num_links, max_bytes = len(task.test_links), int(1e9 * settings.search.max_memory_gb)
+    num_links = len(task.test_links)
+    is_small = fits_dense((num_links, num_links), device, int(1e9 * settings.search.max_memory_gb))
     search = _search_seconds(*sides, output, device, measured)
     return {
         "load": _LEAST_SECONDS + _LOAD_PER_TRIPLE * len(task.triples),
@@ -72,17 +73,13 @@ def estimate_seconds(task: AlignmentTask, settings: Settings, plan: DivisionPlan
         "match": (1 + settings.rounds.number) * _MATCH_PER_EDGE * settings.search.k * sum(sides),
         "evaluate": _search_seconds(num_links, num_links, output, device, measured)
         + min(4.0 * num_links**2 * output, 2 * MOST_PRODUCTS[device.type]) / (measured * _SEARCH_SHARE[device.type])
-        + (
-            _TRANSPORT_PER_CELL[device.type] * num_links**2
-            if fits_dense((num_links, num_links), device, max_bytes)
-            else 0.0
-        )
+        + (_TRANSPORT_PER_CELL[device.type] * num_links**2 if is_small else 0.0)
         + _EVALUATE_PER_LINK * num_links,
     }
 
 
 def longest_search_seconds(task: AlignmentTask, settings: Settings) -> float | None:
-    """What the search takes where it begins by inverted lists and they do not reach the recall; None if it cannot be."""
+    """What a search takes that begins by inverted lists and has to end exactly; None where it is or stays the same."""
     device = choose_device(settings.device)
     num_seeds, dim = len(task.seeds(settings.protocol.seeds_from)), _OUTPUT_PER_DIM * settings.train.dim
     sides = task.num_source_entities - num_seeds, task.num_target_entities - num_seeds
