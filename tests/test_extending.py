@@ -43,6 +43,7 @@ KEY_OF_TABLE = {
     "searchers": "search.method",
     "channels": "channels",
     "comparators": "compare.comparators",
+    "text_encoders": "compare.text_encoder",
     "scorings": "match.scoring",
     "selections": "match.selection",
     "measures": "evaluate.measures",
@@ -118,8 +119,8 @@ def small() -> list[str]:
 
 def test_the_page_has_one_example_for_every_table() -> None:
     assert list(KEY_OF_TABLE) == list(TABLES), "a new table needs an example in docs/extending.md"
-    titles = [title.lower() for title in re.findall(r"^## (\w+)$", PAGE, flags=re.MULTILINE)]
-    assert titles == [name.removesuffix("s").replace("losse", "loss") for name in TABLES]
+    titles = [title.lower() for title in re.findall(r"^## (Text encoder|\w+)$", PAGE, flags=re.MULTILINE)]
+    assert titles == [name.removesuffix("s").replace("losse", "loss").replace("_", " ") for name in TABLES]
     assert len(MODULES) == len(TABLES)
     used = [key.split(".short_rows")[0].removesuffix(".name") for key, _ in options_of_page()]
     assert [key for key in used if key != "match.weights.degrees"] == list(KEY_OF_TABLE.values())

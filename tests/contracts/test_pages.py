@@ -33,7 +33,7 @@ def inputs() -> ReportInputs:
     alignment, outcome = api.match(pair.task, embeddings, settings=settings)
     costs = {"match": Cost(1.5, 200.0)}
     summary = RunSummary(settings, costs, load=LoadSummary.of_task(pair.task), match=outcome)
-    return ReportInputs(pair.task, pair.names, alignment, summary)
+    return ReportInputs(pair.task, pair.names, alignment, summary, duplicates=np.array([[0, 1]]))
 
 
 @pytest.fixture(scope="module")

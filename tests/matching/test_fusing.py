@@ -15,11 +15,11 @@ from largegnn.matching.fusing import Floats, learn_weights, localised
 from largegnn.matching.logistic import fit_logistic
 
 
-def world(count: int = 400, linked: int = 300, seed: int = 0) -> tuple[CandidateGraph, Floats, Floats]:
-    """Ten candidates a source; the right one, where there is one, has a high `literal`; a second view is noise."""
-    rng = np.random.default_rng(seed)
-    sources = np.repeat(np.arange(count), 10)
-    targets = (sources + np.tile(np.arange(10) * 37, count)) % count + count
+def world(count: int = 400, linked: int = 300, each: int = 10) -> tuple[CandidateGraph, Floats, Floats]:
+    """`each` candidates a source; the right one, where there is one, has a high `literal`; a second view is noise."""
+    rng = np.random.default_rng(0)
+    sources = np.repeat(np.arange(count), each)
+    targets = (sources + np.tile(np.arange(each) * 37, count)) % count + count
     order = np.lexsort((targets, sources))
     sources, targets = sources[order], targets[order]
     right = (targets - count == sources) & (sources < linked)
@@ -85,8 +85,9 @@ def test_decoys_tell_how_many_are_wrong() -> None:
     assert confidence_by_decoys(right[:10], Decoys(wrong.astype(np.float32), 300)) is None
 
 
-def test_what_the_decoys_expect_is_true() -> None:
-    graph, _, right = world(count=1_000, linked=600)
+@pytest.mark.parametrize("each", [20, 27])
+def test_what_the_decoys_expect_is_true(each: int) -> None:
+    graph, _, right = world(count=1_000, linked=600, each=each)
 
     def score(graph: CandidateGraph) -> FloatArray:
         return localised(graph, graph.column("literal").astype(np.float64), 5).astype(np.float32)

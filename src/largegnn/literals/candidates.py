@@ -16,12 +16,14 @@ import numpy as np
 from scipy import sparse
 
 from largegnn.artifacts import CandidateGraph, FloatArray, IntArray
+from largegnn.literals.encoders import nearest_meanings
 from largegnn.literals.grams import GramSpace, nearest_texts, row_cosines
 from largegnn.literals.texts import EntityTexts
 from largegnn.machine.progress import progress
 
 __all__ = ["SideTexts", "literal_candidates"]
 
+_PIECE = 1 << 16
 _MOST_NAMESAKES = 50  # pairs that one pair of equal names may make on each side
 
 
@@ -33,14 +35,22 @@ class SideTexts:
     neighbors: list[str]
 
 
-def literal_candidates(source: SideTexts, target: SideTexts, k: int) -> CandidateGraph:
-    """The candidates of both sides with their evidence; no edges where either side has no text."""
+def literal_candidates(
+    source: SideTexts, target: SideTexts, k: int, meanings: tuple[FloatArray, FloatArray] | None = None
+) -> CandidateGraph:
+    """The candidates of both sides with their evidence; no edges where either side has no text.
+
+    `meanings` are vectors of length 1 for the entities of both sides, (n, d) each; they add the column `meaning`.
+    """
     with progress("comparing names and values", 3, "views") as work:
         keys, name_keys, name_cosines = _by_names(source.texts, target.texts, k)
         work.advance()
         documents = _Views.of(source.texts.documents, target.texts.documents)
         rows = documents.nearest(k)
         keys = np.union1d(keys, _keys(source.texts.entities[rows[0]], target.texts.entities[rows[1]]))
+        if meanings is not None:
+            for rows in (nearest_meanings(*meanings, k), nearest_meanings(*meanings[::-1], k)[::-1]):
+                keys = np.union1d(keys, _keys(source.texts.entities[rows[0]], target.texts.entities[rows[1]]))
         work.advance()
         sources, targets = keys >> 32, keys & 0xFFFFFFFF
         places = (
@@ -52,7 +62,19 @@ def literal_candidates(source: SideTexts, target: SideTexts, k: int) -> Candidat
         text = documents.cosines(*places)
         near = _Views.of(source.neighbors, target.neighbors).cosines(*places)
         work.advance()
-    return CandidateGraph(sources, targets, {"name": name, "text": text, "neighbors": near})
+    graph = CandidateGraph(sources, targets, {"name": name, "text": text, "neighbors": near})
+    if meanings is None:
+        return graph
+    return graph.with_evidence(meaning=_products(meanings, *places))
+
+
+def _products(vectors: tuple[FloatArray, FloatArray], left: IntArray, right: IntArray) -> FloatArray:
+    """The products of pairs of rows (p,), none below zero."""
+    found = np.empty(len(left), dtype=np.float32)
+    for start in range(0, len(left), _PIECE):
+        here = slice(start, start + _PIECE)
+        found[here] = np.einsum("pd,pd->p", vectors[0][left[here]], vectors[1][right[here]])
+    return np.maximum(found, 0.0)
 
 
 @dataclass(frozen=True, eq=False)

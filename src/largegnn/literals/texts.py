@@ -20,9 +20,18 @@ from largegnn.artifacts.literals import Literals
 from largegnn.literals.normalise import normalise, split_identifier
 from largegnn.literals.profiles import PredicateProfile
 
-__all__ = ["EntityTexts", "class_relations", "identifier_names", "is_readable", "neighbor_texts", "texts_of_side"]
+__all__ = [
+    "EntityTexts",
+    "class_relations",
+    "identifier_names",
+    "is_readable",
+    "neighbor_texts",
+    "texts_of_side",
+    "written_texts",
+]
 
 _LONGEST = 4_000  # characters of all that an entity says of itself
+_LONGEST_WRITTEN = 1_000
 _MOST_NAMES = 30  # names of one entity that are compared
 _MOST_NEIGHBORS = 40
 _OPAQUE = re.compile(
@@ -80,6 +89,28 @@ def texts_of_side(
     return EntityTexts(
         [name for _, name in named], np.array([entity for entity, _ in named], dtype=np.int64), entities, documents
     )
+
+
+def written_texts(
+    literals: Literals,
+    inside: slice,
+    profiles: Mapping[int, PredicateProfile],
+    identifiers: Mapping[int, str],
+    entities: IntArray,
+) -> list[str]:
+    """What each of these entities (n,) says of itself as it was written, names first; for a text encoder."""
+    is_name = {number: profile.kind == "name" for number, profile in profiles.items()}
+    parts: dict[int, tuple[list[str], list[str]]] = {}
+    values = literals.values.take(range(inside.start, inside.stop))
+    for owner, predicate, value in zip(
+        literals.entities[inside].tolist(), literals.predicates[inside].tolist(), values, strict=True
+    ):
+        parts.setdefault(owner, ([], []))[0 if is_name.get(predicate) else 1].append(value)
+    texts = []
+    for entity in entities.tolist():
+        names, others = parts.get(entity, ([], []))
+        texts.append(". ".join([*(names or [identifiers.get(entity, "")]), *others])[:_LONGEST_WRITTEN])
+    return texts
 
 
 def is_readable(names: StringTable, first: int, count: int, seed: int = 0) -> bool:

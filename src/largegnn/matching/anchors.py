@@ -27,7 +27,7 @@ def find_anchors(graph: CandidateGraph) -> tuple[IntArray, npt.NDArray[np.float6
     best, gaps = preferred(graph, scores, alone=1.0)
     if not len(best):
         return np.empty((0, 2), dtype=np.int64), np.empty(0)
-    confidence = confidence_by_decoys(scores[best], find_decoys(graph, scores, best, _local))
+    confidence = confidence_by_decoys(scores[best], find_decoys(graph, best, _local))
     if confidence is None:
         # Too few to compare with: the clearest half, by how far they are above their rivals.
         confidence = np.where(gaps >= np.median(gaps), _SURE, 0.5)

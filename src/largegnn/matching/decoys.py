@@ -2,12 +2,11 @@
 
 In: candidate edges with scores. Out: for each pair the probability that it is right, and a threshold.
 The idea (target and decoy, as in the search of spectra): an entity without a counterpart gets a best pair all the same,
-and that pair looks like what an entity that has one would get if its counterpart were not there. So the wrong pairs are
-distributed like decoys, only fewer: the best ones are taken away, the others scored anew, and those that are then each
-other's best are the decoys. How many wrong pairs there are is bounded twice: where scores are low nearly all pairs are
-wrong; and entities without a counterpart choose each other in vain too, which is seen, and how many wrong pairs come
-with a vain choice is seen among the decoys. The lower of the two counts. What is left over is right.
-Cost: one more scoring, and a sort.
+and that pair looks like what an entity that has one would get if its counterpart were not there. So counterparts are
+taken away from a tenth of the pairs, the rest is scored anew, and the pairs of these orphans are decoys: they have the
+scores of wrong pairs, and the share of orphans that is caught in one tells how many wrong pairs come with the entities
+that are seen to be in none. What is left over is right. A pair counts by its score and its lead over its rivals.
+Cost: a few more scorings, one for large graphs.
 """
 
 from __future__ import annotations
@@ -29,9 +28,14 @@ __all__ = ["DecoyRating", "Decoys", "confidence_by_decoys", "find_decoys", "rate
 
 Floats = npt.NDArray[np.float64]
 Rescore = Callable[[CandidateGraph], FloatArray]  # scores of the edges of a graph that lacks some
-_LOW_SHARE = 1 / 3  # decoys among which the number of wrong pairs is read
+_LOW_SHARE = 0.5  # of the decoys, below which the number of wrong pairs is read
 _PER_BIN = 25
 _FEWEST = 20
+_TAKEN_AWAY = 0.1  # of the pairs, on each side, at a time
+_TRIALS = 5
+_LARGE = 5_000_000  # edges from which one trial has decoys enough
+_MOST_CAUGHT = 0.9
+_LONE_MARGIN = 1.0  # of a pair without a rival; larger ones are cut to it
 _NOT_BEST = 0.5  # what is left of the confidence of a pair that one end has something better for
 _MODEL_ERROR = 0.03  # how far the share of wrong pairs may be off beyond chance
 
@@ -79,8 +83,9 @@ def rate_by_decoys(
 ) -> DecoyRating | None:
     """The confidence of the `kept` edges (p,), some of them `best` at both ends; None where too little is known."""
     values = scores.astype(np.float64)
-    own = values[kept[best]]
-    decoys = find_decoys(graph, scores, kept[best], rescore)
+    _, gaps = preferred(graph, scores, _LONE_MARGIN)
+    own = values[kept[best]] + np.minimum(gaps, _LONE_MARGIN)
+    decoys = find_decoys(graph, kept[best], rescore)
     found = confidence_by_decoys(own, decoys)
     if found is None:
         return None
@@ -106,36 +111,45 @@ def rate_by_decoys(
 
 @dataclass(frozen=True, eq=False)
 class Decoys:
-    """The scores (d,) of pairs that are surely wrong, and how many of the pairs they stand for are wrong at most."""
+    """The scores (d,) of pairs that are surely wrong, and how many of the pairs they stand for should be wrong."""
 
     scores: FloatArray
-    most_wrong: float
+    num_wrong: float
 
 
-def find_decoys(graph: CandidateGraph, scores: FloatArray, best: IntArray, rescore: Rescore) -> Decoys:
-    """The edges that would be best at both ends if the `best` ones were not there."""
-    rest = np.ones(len(graph), dtype=bool)
-    rest[best] = False
+def find_decoys(graph: CandidateGraph, best: IntArray, rescore: Rescore, seed: int = 0) -> Decoys:
+    """What entities whose counterpart is taken away choose, and are chosen by; `best` are the edges of both ends."""
+    order = np.random.default_rng(seed).permutation(best)
+    size = max(int(_TAKEN_AWAY * len(best)), min(_FEWEST, len(best) // 4))
+    num_trials = min(_TRIALS if len(graph) <= _LARGE else 1, len(best) // max(2 * size, 1))
+    scores, caught = [np.empty(0, dtype=np.float32)], np.zeros(2)
+    for trial in range(num_trials):
+        one, other = (order[(2 * trial + part) * size : (2 * trial + part + 1) * size] for part in (0, 1))
+        found, in_trial = _without_counterparts(graph, one, other, rescore)
+        scores.append(found)
+        caught += in_trial
+    # Of the entities of a side that have no counterpart those in no pair are seen; the others are in wrong pairs.
+    chance = np.minimum((caught + 1) / (num_trials * size + 1), _MOST_CAUGHT)
+    num_alone = np.array([len(np.unique(ends)) - len(best) for ends in (graph.sources, graph.targets)])
+    return Decoys(np.concatenate(scores), float((chance * num_alone / (1 - chance)).min()))
+
+
+def _without_counterparts(
+    graph: CandidateGraph, orphan_sources: IntArray, orphan_targets: IntArray, rescore: Rescore
+) -> tuple[FloatArray, IntArray]:
+    """Take away targets of some edges, sources of others: scores of the orphans' pairs, and orphans in them (2,)."""
+    size = int(max(graph.sources.max(initial=-1), graph.targets.max(initial=-1))) + 1
+    is_gone, is_orphan = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
+    is_gone[graph.targets[orphan_sources]] = is_gone[graph.sources[orphan_targets]] = True
+    is_orphan[graph.sources[orphan_sources]] = is_orphan[graph.targets[orphan_targets]] = True
+    rest = ~(is_gone[graph.sources] | is_gone[graph.targets])
     columns = {name: values[rest] for name, values in graph.evidence.items()}
     others = CandidateGraph(graph.sources[rest], graph.targets[rest], columns)
-    anew = rescore(others)
-    decoys = preferred(others, anew, alone=0.0)[0]
-    # Where nobody has a counterpart, so many pairs come with so many vain choices; those that are seen come with more.
-    per_choice = len(decoys) / (_vain_choices(others, anew, decoys) + 1)
-    return Decoys(anew[decoys], per_choice * (_vain_choices(graph, scores, best) + 1))
-
-
-def _vain_choices(graph: CandidateGraph, scores: FloatArray, best: IntArray) -> float:
-    """How many entities that are in no `best` edge choose one that is in none either, which chooses another."""
-    is_free = np.ones(int(max(graph.sources.max(initial=-1), graph.targets.max(initial=-1))) + 1, dtype=bool)
-    is_free[graph.sources[best]] = is_free[graph.targets[best]] = False
-    order = np.argsort(scores, kind="stable")
-    counts = []
-    for own, other in ((graph.sources, graph.targets), (graph.targets, graph.sources)):
-        choice = np.full(len(is_free), -1, dtype=np.int64)
-        choice[own[order]] = other[order]  # from the lowest to the highest, so that the best is written last
-        counts.append(int(((choice >= 0) & is_free & is_free[np.maximum(choice, 0)]).sum()))
-    return float(np.mean(counts))
+    scores = rescore(others)
+    pairs, gaps = preferred(others, scores, _LONE_MARGIN)
+    ends = np.stack([is_orphan[others.sources[pairs]], is_orphan[others.targets[pairs]]])
+    found: FloatArray = (scores[pairs] + np.minimum(gaps, _LONE_MARGIN))[ends.any(axis=0)]
+    return found, ends.sum(axis=1)
 
 
 def confidence_by_decoys(scores: npt.NDArray[Any], decoys: Decoys) -> Floats | None:
@@ -144,11 +158,10 @@ def confidence_by_decoys(scores: npt.NDArray[Any], decoys: Decoys) -> Floats | N
     if len(scores) < _FEWEST or len(wrong_scores) < _FEWEST:
         return None
     cut = float(np.quantile(wrong_scores, _LOW_SHARE))
-    # Below the cut pairs are mostly wrong. One more of each: a share of nothing is not nothing.
+    # Below the cut hardly more pairs can be wrong than there are. One more of each: a share of nothing is not nothing.
     share = min(
         (int((scores <= cut).sum()) + 1) / (int((wrong_scores <= cut).sum()) + 1),
-        (decoys.most_wrong + 1) / (len(wrong_scores) + 1),
-        1.0,
+        (decoys.num_wrong + 1) / (len(wrong_scores) + 1),
     )
     order = np.argsort(scores, kind="stable")
     num_bins = max(1, min(len(scores) // _PER_BIN, 60))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from largegnn.evaluation.measures import Measure
     from largegnn.export.info import Exporter
     from largegnn.literals.comparators import Comparator
+    from largegnn.literals.encoders import TextEncoder
     from largegnn.matching.channels import Channel
     from largegnn.matching.scorings import Scoring
     from largegnn.matching.searchers import Searcher
@@ -40,6 +41,7 @@ __all__ = [
     "SEARCHERS",
     "SELECTIONS",
     "TABLES",
+    "TEXT_ENCODERS",
 ]
 
 READERS: Table[Reader] = Table(
@@ -112,6 +114,14 @@ COMPARATORS: Table[Comparator] = Table(
         "truth_value": "largegnn.literals.comparators:truth_values",
     },
 )
+TEXT_ENCODERS: Table[TextEncoder] = Table(
+    "text_encoders",
+    "text encoder",
+    {
+        "model2vec": "largegnn.literals.encoders:model2vec",
+        "sentence_transformers": "largegnn.literals.encoders:sentence_transformers",
+    },
+)
 SCORINGS: Table[Scoring] = Table(
     "scorings",
     "scoring",
@@ -175,6 +185,7 @@ TABLES: dict[str, Table[Any]] = {
         SEARCHERS,
         CHANNELS,
         COMPARATORS,
+        TEXT_ENCODERS,
         SCORINGS,
         SELECTIONS,
         MEASURES,

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from largegnn.seams.tables import COMPARATORS
-from largegnn.settings.parts import ChoicesOf
+from largegnn.seams.tables import COMPARATORS, TEXT_ENCODERS
+from largegnn.settings.parts import ChoicesOf, PartOf
 from largegnn.settings.section import Section
 
 __all__ = ["CompareSettings"]
@@ -26,6 +26,10 @@ class CompareSettings(Section):
     comparators: Annotated[Mapping[str, str], ChoicesOf(COMPARATORS, DEFAULT_COMPARATORS)] = Field(
         DEFAULT_COMPARATORS, description="How values of each kind are compared. A kind not named keeps its default."
     )
+    text_encoder: Annotated[str, PartOf(TEXT_ENCODERS, "off")] = Field(
+        "off", description="Texts as vectors of their meaning, by a model of yours. off: letters alone are compared."
+    )
+    text_model: str = Field("", max_length=4_096, description="Folder of the text encoder's model.")
     odds_weight: float = Field(
         0.02, ge=0, le=1, description="What a logarithm of odds by values adds to the similarity of a pair."
     )

@@ -16,14 +16,22 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from largegnn.artifacts import AlignmentTask, CandidateGraph, IntArray, TaskNames, are_among
+from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArray, TaskNames, are_among
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.artifacts.literals import Literals
 from largegnn.errors import InputError
 from largegnn.literals.candidates import SideTexts, literal_candidates
 from largegnn.literals.duplicates import find_duplicates
+from largegnn.literals.encoders import encode_texts
 from largegnn.literals.profiles import PredicateProfile, profile_predicates
-from largegnn.literals.texts import EntityTexts, class_relations, identifier_names, neighbor_texts, texts_of_side
+from largegnn.literals.texts import (
+    EntityTexts,
+    class_relations,
+    identifier_names,
+    neighbor_texts,
+    texts_of_side,
+    written_texts,
+)
 from largegnn.literals.values_evidence import Correspondence, SideValues, learn_correspondences, value_evidence
 from largegnn.matching.anchors import find_anchors
 from largegnn.matching.fusing import learn_weights, localised, sure_edges
@@ -34,8 +42,7 @@ __all__ = ["FEWEST_SEEDS", "Compared", "LiteralsOutcome", "literals"]
 _log = logging.getLogger(__name__)
 FEWEST_SEEDS = 200  # fewer given seeds than this are joined by anchors
 _FEWEST_ANCHORS = 10
-_VIEWS = ("name", "text", "neighbors")
-_START = np.array([1.0, 1.0, 0.5])
+_START = {"name": 1.0, "text": 1.0, "neighbors": 0.5, "meaning": 1.0}  # weights of the views before any is learnt
 _NEAREST = 5
 Floats = npt.NDArray[np.float64]
 
@@ -83,7 +90,7 @@ def literals(
             raise _nothing_to_start_from("the channel literals is off")
         return Compared(LiteralEvidence.empty(), LiteralsOutcome())
     sides = [_Side(task, names, literals, side, compare, seed) for side in (0, 1)]
-    graph = literal_candidates(sides[0].texts, sides[1].texts, compare.k)
+    graph = literal_candidates(sides[0].texts, sides[1].texts, compare.k, _meanings(sides, compare))
     weights = _weights(graph, seeds, seed)
     similar = _views(graph) @ weights
     sure = seeds if len(seeds) >= FEWEST_SEEDS else graph.pairs(sure_edges(graph, localised(graph, similar, _NEAREST)))
@@ -104,7 +111,7 @@ def literals(
         target_profiles=sides[1].profiles,
         identifiers=(sides[0].has_identifiers, sides[1].has_identifiers),
         correspondences=tuple(correspondences),
-        weights=dict(zip(_VIEWS, weights.tolist(), strict=True)),
+        weights=dict(zip(_views_of(graph), weights.tolist(), strict=True)),
         num_candidates=len(graph),
         num_anchors=len(anchors),
         expected_right=expected,
@@ -130,7 +137,7 @@ class _Side:
         identifiers: dict[int, str] = {}
         if compare.identifiers != "off":
             identifiers = identifier_names(names.entities, self._first, self._count, seed)
-        self.has_identifiers = bool(identifiers)
+        self.has_identifiers, self._identifiers = bool(identifiers), identifiers
         triples = task.triples[: task.num_source_triples] if side == 0 else task.triples[task.num_source_triples :]
         texts = texts_of_side(literals, self._rows, self._profiles, identifiers)
         self.texts = _with_neighbors(texts, triples)
@@ -139,6 +146,11 @@ class _Side:
     def profiles(self) -> tuple[PredicateProfile, ...]:
         """What each predicate holds."""
         return tuple(self._profiles.values())
+
+    def written(self) -> list[str]:
+        """What each entity with a text says of itself, as it was written."""
+        how = (self._literals, self._rows, self._profiles, self._identifiers)
+        return written_texts(*how, self.texts.texts.entities)
 
     def values(self) -> SideValues:
         """The values of predicates that have about one for each entity."""
@@ -162,15 +174,30 @@ def _nothing_to_start_from(found: str) -> InputError:
     )
 
 
+def _meanings(sides: list[_Side], compare: CompareSettings) -> tuple[FloatArray, FloatArray] | None:
+    """The meanings of both sides' texts, where a text encoder is named."""
+    if compare.text_encoder == "off":
+        return None
+    written = [side.written() for side in sides]
+    # Both sides at once: an encoder may take long to load, or look at all texts.
+    vectors = encode_texts(compare.text_encoder, written[0] + written[1], compare.text_model)
+    return vectors[: len(written[0])], vectors[len(written[0]) :]
+
+
+def _views_of(graph: CandidateGraph) -> list[str]:
+    return [name for name in _START if name in graph.evidence]
+
+
 def _views(graph: CandidateGraph) -> Floats:
-    return np.stack([graph.column(name) for name in _VIEWS], axis=1).astype(np.float64)
+    return np.stack([graph.column(name) for name in _views_of(graph)], axis=1).astype(np.float64)
 
 
 def _weights(graph: CandidateGraph, known: IntArray, seed: int) -> Floats:
     """The weights of the views, learnt from known links where there are enough among the candidates."""
     right = are_among(graph.pairs(), known) if len(known) else None
-    enough = right is not None and int(right.sum()) >= 10 * len(_VIEWS)
-    return learn_weights(graph, _views(graph), _START, right if enough else None, seed)
+    start = np.array([_START[name] for name in _views_of(graph)])
+    enough = right is not None and int(right.sum()) >= 10 * len(start)
+    return learn_weights(graph, _views(graph), start, right if enough else None, seed)
 
 
 def _with_neighbors(texts: EntityTexts, triples: IntArray) -> SideTexts:

@@ -44,7 +44,7 @@ __all__ = ["MatchOutcome", "Matched", "match"]
 
 _log = logging.getLogger(__name__)
 # CSLS says the same as these, better; `literal` is the sum of the others.
-_NO_FEATURE = ("cosine", "similarity", "name", "text", "neighbors", "agreement", "contradiction")
+_NO_FEATURE = ("cosine", "similarity", "name", "text", "neighbors", "meaning", "agreement", "contradiction")
 _CSLS = ("csls", "similarity_csls")
 
 

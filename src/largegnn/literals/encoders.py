@@ -1,0 +1,96 @@
+"""Texts as vectors of their meaning, by a model the user has: our text encoders.
+
+In: texts as they were written, and the folder of a model. Out: one row for each text, (n, d); what is near means the
+same. Nothing is downloaded, and the default needs none of this: `compare.text_encoder` is off.
+A text encoder of one's own is a function of the same arguments; it may ignore the folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from largegnn.artifacts import FloatArray, IntArray
+from largegnn.errors import InputError
+from largegnn.seams.tables import TEXT_ENCODERS
+
+__all__ = ["TextEncoder", "encode_texts", "model2vec", "nearest_meanings", "sentence_transformers"]
+
+_PRODUCTS = 1 << 25  # products held at once
+
+
+class TextEncoder(Protocol):
+    """Encodes texts."""
+
+    def __call__(self, texts: Sequence[str], model: str, /) -> FloatArray:
+        """One vector for each text, (n, d)."""
+        ...
+
+
+def model2vec(texts: Sequence[str], model: str) -> FloatArray:
+    """A folder of model2vec: vectors of words, averaged; fast on any machine."""
+    folder = _folder(model, "model2vec")
+    try:
+        from model2vec import StaticModel
+    except ImportError:
+        raise _missing("model2vec") from None
+    found: FloatArray = np.asarray(StaticModel.from_pretrained(folder).encode(list(texts)), dtype=np.float32)
+    return found
+
+
+def sentence_transformers(texts: Sequence[str], model: str) -> FloatArray:
+    """A folder of sentence-transformers."""
+    folder = _folder(model, "sentence_transformers")
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError:
+        raise _missing("sentence-transformers") from None
+    encoder: Any = SentenceTransformer(str(folder), local_files_only=True)
+    return np.asarray(encoder.encode(list(texts), show_progress_bar=False), dtype=np.float32)
+
+
+def encode_texts(name: str, texts: Sequence[str], model: str) -> FloatArray:
+    """Vectors of length 1, (n, d), by an encoder of the table; refuses what is no such thing."""
+    vectors = np.asarray(TEXT_ENCODERS[name](texts, model), dtype=np.float32)
+    if vectors.ndim != 2 or len(vectors) != len(texts) or not bool(np.isfinite(vectors).all()):
+        raise InputError(
+            f"the text encoder {name} gave no vectors",
+            expected=f"finite numbers of the shape ({len(texts)}, d)",
+            found=f"the shape {vectors.shape}",
+        )
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: FloatArray = (vectors / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
+    return unit
+
+
+def nearest_meanings(left: FloatArray, right: FloatArray, k: int) -> tuple[IntArray, IntArray]:
+    """The k nearest of the right for each row of the left: rows of both (p,)."""
+    k = min(k, len(right))
+    if not k or not len(left):
+        none = np.empty(0, dtype=np.int64)
+        return none, none
+    step = max(1, _PRODUCTS // len(right))
+    near = [
+        np.argpartition(-(left[start : start + step] @ right.T), k - 1, axis=1)[:, :k]
+        for start in range(0, len(left), step)
+    ]
+    return np.repeat(np.arange(len(left)), k), np.concatenate(near).ravel().astype(np.int64)
+
+
+def _folder(model: str, encoder: str) -> Path:
+    folder = Path(model)
+    if not model or not folder.is_dir():
+        raise InputError(
+            f"the text encoder {encoder} needs the folder of a model",
+            found=f"compare.text_model = {model!r}",
+            expected="a folder on this machine; nothing is downloaded",
+            fix="--set compare.text_model=FOLDER",
+        )
+    return folder
+
+
+def _missing(package: str) -> InputError:
+    return InputError(f"the package {package} is not installed", fix=f"pip install {package}")

@@ -1,0 +1,68 @@
+"""Text encoders: the nearest by meaning, a model folder that is not there, and what is no vector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from largegnn.artifacts import FloatArray
+from largegnn.errors import InputError
+from largegnn.literals.candidates import literal_candidates
+from largegnn.literals.encoders import encode_texts, nearest_meanings
+from largegnn.seams.tables import TEXT_ENCODERS
+from tests.literals.test_candidates import side
+
+
+def test_the_nearest_are_the_nearest() -> None:
+    rng = np.random.default_rng(0)
+    left, right = (rng.normal(size=(count, 8)).astype(np.float32) for count in (40, 30))
+    rows = nearest_meanings(left, right, 3)
+    for row in range(40):
+        assert set(rows[1][rows[0] == row].tolist()) == set(np.argsort(-(right @ left[row]))[:3].tolist())
+    assert len(nearest_meanings(left, right[:0], 3)[0]) == 0
+    assert len(nearest_meanings(left, right[:2], 3)[0]) == 80
+
+
+def test_meanings_join_what_letters_do_not() -> None:
+    source, target = side({0: ["dog"]}, {0: "dog"}), side({5: ["hound"], 6: ["cat"]}, {5: "hound", 6: "cat"})
+    vectors = np.eye(2, dtype=np.float32)
+    assert len(literal_candidates(source, target, k=1)) == 0
+    graph = literal_candidates(source, target, 1, (vectors[:1], vectors))
+    assert [0, 5] in graph.pairs().tolist()
+    assert graph.column("meaning")[graph.find(np.array([[0, 5]]))[0]] == 1.0
+
+
+@pytest.mark.parametrize("name", TEXT_ENCODERS.own_names)
+def test_a_model_that_is_not_there(name: str, tmp_path: Path) -> None:
+    for model in ("", str(tmp_path / "nowhere")):
+        with pytest.raises(InputError, match="needs the folder of a model"):
+            encode_texts(name, ["a"], model)
+
+
+def test_vectors_are_checked_and_have_length_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def twice(texts: Sequence[str], model: str) -> FloatArray:
+        return np.full((len(texts), 3), float(model), dtype=np.float32)
+
+    monkeypatch.setattr(TEXT_ENCODERS, "_added", {"twice": twice})
+    assert np.linalg.norm(encode_texts("twice", ["a", "b"], "2"), axis=1) == pytest.approx([1.0, 1.0])
+    assert not encode_texts("twice", ["a"], "0").any()
+    with pytest.raises(InputError, match="gave no vectors"):
+        encode_texts("twice", ["a"], "nan")
+
+
+# The package leaves a file open.
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_real_folder_of_model2vec(tmp_path: Path) -> None:
+    """Three words with vectors of their own; a text is the mean of its words."""
+    static = pytest.importorskip("model2vec", reason="model2vec is not installed")
+    tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
+    words = tokenizers.models.WordLevel({"[UNK]": 0, "dog": 1, "hound": 2, "cat": 3}, unk_token="[UNK]")
+    tokenizer = tokenizers.Tokenizer(words)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    vectors = np.array([[0, 0], [1, 0.1], [1, 0], [0, 1]], dtype=np.float32)
+    static.StaticModel(vectors, tokenizer).save_pretrained(tmp_path / "model")
+    found = encode_texts("model2vec", ["dog", "hound", "cat"], str(tmp_path / "model"))
+    assert found[0] @ found[1] > 0.9 > found[0] @ found[2]
