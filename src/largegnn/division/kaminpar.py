@@ -22,7 +22,7 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from largegnn.artifacts import IntArray, MergedGraph, Partition
-from largegnn.division.part_sizes import check_num_parts, without_empty_parts
+from largegnn.division.metis import check_num_parts, without_empty_parts
 from largegnn.errors import StorageError
 
 __all__ = ["Effort", "is_installed", "merged_kaminpar", "partition_graph"]

@@ -307,8 +307,7 @@ class _TestRanking:
     def _by_transport(self, edge_scores: FloatArray) -> Ranks:
         """Ranks by the transport plan over all pairs, or over the candidates where those are too many."""
         index = np.zeros(self._task.num_entities, dtype=np.int64)  # edges are many: looked up, not searched for
-        for ids in (self._sources, self._targets):
-            index[ids] = np.arange(len(ids))
+        index[self._sources], index[self._targets] = np.arange(len(self._sources)), np.arange(len(self._targets))
         rows, columns = index[self._graph.sources], index[self._graph.targets]
         shape = (len(self._sources), len(self._targets))
         if not self._is_small:

@@ -37,8 +37,8 @@ def subgraphs(
     task: AlignmentTask, merged: MergedGraph, parts: Partition, membership: Partition, protocol: ProtocolSettings
 ) -> Divided:
     """Cut the triples and seeds that lie wholly in one part."""
-    # Measured here and not on demand, so that a finished division always says how good it is; beside the other work, for
-    # both are compiled loops that hold no lock.
+    # Measured here and not on demand, so that a finished division always says how good it is; beside the other work,
+    # for both are compiled loops that hold no lock.
     with ThreadPoolExecutor(1) as pool:
         measured = pool.submit(measure_quality, task, merged, membership, parts)
         made = build_subgraphs(task, task.seeds(protocol.seeds_from), membership)
