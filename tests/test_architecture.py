@@ -69,7 +69,7 @@ def test_the_walk_in_ten_questions_is_true() -> None:
     rows = re.findall(r"^\| ([a-z]+) \| `(src/[\w/]+\.py)` \| `([A-Z]+)` \|$", section, flags=re.MULTILINE)
     asked = ["reader", "encoder", "loss", "searcher", "scoring", "channel", "metric", "export", "engine", "page"]
     assert [question for question, _, _ in rows] == asked
-    others = [(file, table) for table, file in re.findall(r"`([A-Z]+)`\s\(`(src/[\w/]+\.py)`\)", section)]
+    others = [(file, table) for table, file in re.findall(r"`([A-Z_]+)`\s\(`(src/[\w/]+\.py)`\)", section)]
     walked = [(file, table) for _, file, table in rows] + others
     assert {table for _, table in walked} == {name.upper() for name in tables.TABLES}
     lines = (PACKAGE / "seams" / "tables.py").read_text(encoding="utf-8")

@@ -247,4 +247,5 @@ class AlignmentResult:
         if outcome is None or "literals" not in self.run.channels():
             return None
         literals = self.run.artifact("literals", Literals)
-        return PairValues(literals, outcome, self.run.settings.compare.comparators)
+        profiles = (*outcome.source_profiles, *outcome.target_profiles)
+        return PairValues(literals, profiles, outcome.correspondences, self.run.settings.compare.comparators)

@@ -75,6 +75,8 @@ def train_options(**changes: Any) -> TrainOptions:
         "checkpoint_seconds": 60.0,
         "max_memory_gb": 4.0,
         "precision": "float32",
+        "step": "auto",
+        "tables": "auto",
     }
     return TrainOptions(**values | changes)
 

@@ -86,3 +86,14 @@ def test_structures_are_built_once(
     first, again = encode(model), encode(model)
     assert len(built) == 3
     assert_array_equal(first, again)
+
+
+@pytest.mark.parametrize("memory_bytes", [2**30, 0])
+def test_a_large_graph_is_encoded_as_far_as_links_reach_or_in_chunks(
+    memory_bytes: int, task: AlignmentTask, model: EmbeddingModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = valid_vectors(task, LINKS, None, cache_bytes=0)(model)
+    monkeypatch.setattr("largegnn.embedding.validation._LARGE", 0)
+    found = valid_vectors(task, LINKS, None, cache_bytes=0, memory_bytes=memory_bytes)(model)
+    for ours, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, other, rtol=1e-4, atol=1e-6)

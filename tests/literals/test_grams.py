@@ -6,6 +6,7 @@ import math
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,7 +57,8 @@ def test_the_nearest_are_the_nearest() -> None:
         assert sorted(products[row, list(near)].tolist(), reverse=True) == sorted(best[best > 0].tolist(), reverse=True)
 
 
-def test_expensive_grams_are_left_out_within_the_budget() -> None:
+def test_expensive_grams_are_left_out_within_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("largegnn.literals.grams._LEAST_WORK", 1_000_000)
     texts = [f"common {number}" for number in range(2_000)]
     space = GramSpace.of(texts, texts)
     keep = space.affordable(1)  # the least budget there is

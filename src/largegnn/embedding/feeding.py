@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 from largegnn.artifacts import SubgraphSet
+from largegnn.embedding.pair_graph import PairGraph, build_pair_graph
 from largegnn.embedding.structure import GraphStructure, build_structure
 
-__all__ = ["ReadySubgraph", "SubgraphFeed"]
+__all__ = ["PairFeed", "ReadyPairs", "ReadySubgraph", "SubgraphFeed"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,45 @@ class SubgraphFeed:
             structure = structure.pin()
         ready = ReadySubgraph(
             structure=structure.to(self._device),
+            entities=torch.tensor(subgraph.entities, dtype=torch.int64, device=self._device),
+            seeds=torch.tensor(subgraph.seeds, dtype=torch.int64, device=self._device),
+        )
+        if ready.num_bytes <= self._room:
+            self._room -= ready.num_bytes
+            self._cache[index] = ready
+        return ready
+
+
+@dataclass(frozen=True)
+class ReadyPairs:
+    """A subgraph for the fused kernels: its graph, global ids (k,) of its entities, seeds (s, 2) in local ids."""
+
+    graph: PairGraph
+    entities: Tensor
+    seeds: Tensor
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes it occupies."""
+        return self.graph.num_bytes + self.entities.nbytes + self.seeds.nbytes
+
+
+class PairFeed:
+    """Makes subgraphs ready for the fused kernels, on the device itself, and keeps as many as a byte limit allows."""
+
+    def __init__(self, subgraphs: SubgraphSet, num_relations: int, device: torch.device, cache_bytes: int) -> None:
+        self.subgraphs, self._num_relations, self._device = subgraphs, num_relations, device
+        self._cache: dict[int, ReadyPairs] = {}
+        self._room = cache_bytes
+
+    def ready(self, index: int) -> ReadyPairs:
+        """A subgraph by its index: sorted by the device, which takes milliseconds on a GPU, or kept from before."""
+        if index in self._cache:
+            return self._cache[index]
+        subgraph = self.subgraphs.subgraph(index)
+        triples = torch.tensor(subgraph.triples, device=self._device)
+        ready = ReadyPairs(
+            graph=build_pair_graph(len(subgraph.entities), triples, self._num_relations),
             entities=torch.tensor(subgraph.entities, dtype=torch.int64, device=self._device),
             seeds=torch.tensor(subgraph.seeds, dtype=torch.int64, device=self._device),
         )

@@ -22,7 +22,12 @@ __all__ = ["GCN"]
 
 
 class GCN(nn.Module):
-    """The encoder; entity rows are its input, not its parameters."""
+    """The encoder; entity rows are its input, not its parameters.
+
+    An output depends on what is at most `reach` triples away: the degrees of the farthest count, too.
+    """
+
+    reach = 3
 
     def __init__(self, dim: int) -> None:
         super().__init__()

@@ -96,7 +96,9 @@ def _outside_rows(context: StepContext) -> Tensor:
         len(table), (context.options.cross_negatives,), generator=context.generator, device=entities.device
     )
     index = torch.searchsorted(entities, drawn).clamp_(max=len(entities) - 1)
-    return table.index_select(0, drawn[entities[index] != drawn])
+    # The table may lie in main memory while the subgraph is on a GPU.
+    outside = drawn[entities[index] != drawn].to(table.device)
+    return table.index_select(0, outside).to(entities.device)
 
 
 def terms_in_order(losses: Mapping[str, float]) -> list[tuple[str, float, LossTerm]]:

@@ -19,6 +19,7 @@ Cost: three products of anchors with candidates in D dimensions; memory `chunk_b
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,13 +27,17 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from largegnn.embedding.fused import has_kernels
+from largegnn.embedding.fused_rows import MOST_COLUMNS, weigh_
 from largegnn.embedding.propagation import gather_mean
 from largegnn.embedding.sampling import dropout
 from largegnn.embedding.structure import GraphStructure
+from largegnn.machine.precision import training_precision
 
-__all__ = ["alignment_loss", "cross_negative_loss", "reconstruction_loss"]
+__all__ = ["FixedShape", "alignment_loss", "cross_negative_loss", "fixed_alignment_loss", "reconstruction_loss"]
 
 _CHUNK_BYTES = 8 * 2**20
+_ALIGNED = 8
 _NOTHING = -40.0  # e to this power is lost in the rounding of 1, in double precision too
 
 
@@ -44,6 +49,18 @@ class _Shape:
     scale: float
     shift: float
     chunk_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class FixedShape:
+    """What makes a loss over arrays of a fixed size that of fewer seeds and candidates.
+
+    `shares` (b,): what each seed counts, one over their number, or 0 for padding. `kept` (m,): 1 for a candidate, 0 for
+    padding; None: all are candidates.
+    """
+
+    shares: Tensor
+    kept: Tensor | None = None
 
 
 def alignment_loss(
@@ -66,6 +83,25 @@ def alignment_loss(
     return result
 
 
+def fixed_alignment_loss(
+    outputs: Tensor,
+    indices: Tensor,
+    fixed: FixedShape,
+    *,
+    gamma: float = 1.0,
+    scale: float = 30.0,
+    shift: float = 10.0,
+    chunk_bytes: int = _CHUNK_BYTES,
+) -> Tensor:
+    """`alignment_loss` of outputs (2 b + m, D): those of the seeds' left ends, of their right ends, of the negatives.
+
+    `indices` (2, b): where each end is among the negatives, or -1.
+    """
+    shape = _Shape(gamma, scale, shift, chunk_bytes)
+    result: Tensor = _FixedAlignmentLoss.apply(outputs, indices, shape, fixed)  # type: ignore[no-untyped-call]
+    return result
+
+
 def cross_negative_loss(
     seed_rows: Tensor,
     outside_rows: Tensor,
@@ -74,13 +110,14 @@ def cross_negative_loss(
     scale: float = 30.0,
     shift: float = 10.0,
     chunk_bytes: int = _CHUNK_BYTES,
+    fixed: FixedShape | None = None,
 ) -> Tensor:
     """Push the input rows of seeds (b, 2, d) away from those of entities outside the subgraph (m, d).
 
     The outside rows get no gradient.
     """
     shape = _Shape(gamma, scale, shift, chunk_bytes)
-    result: Tensor = _CrossNegativeLoss.apply(seed_rows, outside_rows, shape)  # type: ignore[no-untyped-call]
+    result: Tensor = _CrossNegativeLoss.apply(seed_rows, outside_rows, shape, fixed)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -123,10 +160,10 @@ class _AlignmentLoss(torch.autograd.Function):
 
 class _CrossNegativeLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, seed_rows: Tensor, outside_rows: Tensor, shape: _Shape) -> Tensor:
+    def forward(ctx: Any, seed_rows: Tensor, outside_rows: Tensor, shape: _Shape, fixed: FixedShape | None) -> Tensor:
         rows = seed_rows.transpose(0, 1).contiguous()
         indices = torch.full(rows.shape[:2], -1, dtype=torch.int64, device=rows.device)
-        loss, grad, _ = _hard_negatives(rows, outside_rows, indices, shape, ctx.needs_input_grad[0], False)
+        loss, grad, _ = _hard_negatives(rows, outside_rows, indices, shape, ctx.needs_input_grad[0], False, fixed)
         if grad is not None:
             ctx.save_for_backward(grad.transpose(0, 1))
         return loss
@@ -134,11 +171,33 @@ class _CrossNegativeLoss(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return ctx.saved_tensors[0] * grad, None, None
+        return ctx.saved_tensors[0] * grad, None, None, None
+
+
+class _FixedAlignmentLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, outputs: Tensor, indices: Tensor, shape: _Shape, fixed: FixedShape) -> Tensor:
+        rows, candidates = outputs[: indices.numel()].view(*indices.shape, -1), outputs[indices.numel() :]
+        loss, grad_rows, grad = _hard_negatives(rows, candidates, indices, shape, True, True, fixed)
+        assert grad_rows is not None
+        assert grad is not None
+        ctx.save_for_backward(torch.cat([grad_rows.flatten(0, 1), grad]))
+        return loss
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return ctx.saved_tensors[0] * grad, None, None, None
 
 
 def _hard_negatives(
-    rows: Tensor, candidates: Tensor, indices: Tensor, shape: _Shape, with_grad: bool, move_candidates: bool
+    rows: Tensor,
+    candidates: Tensor,
+    indices: Tensor,
+    shape: _Shape,
+    with_grad: bool,
+    move_candidates: bool,
+    fixed: FixedShape | None = None,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """The loss of seeds' rows (2, b, D) against candidates (m, D), and its gradients for both.
 
@@ -147,54 +206,91 @@ def _hard_negatives(
     """
     num_seeds, num_candidates = rows.shape[1], len(candidates)
     norms = candidates.square().sum(dim=1, keepdim=True)
-    columns = torch.cat([candidates, norms.neg(), torch.ones_like(norms)], dim=1)
+    columns = _side_by_side([candidates, norms.neg(), torch.ones_like(norms)], fixed)
+    kept = None if fixed is None else fixed.kept
+    if kept is not None:
+        columns *= kept.unsqueeze(1)
     apart = (rows[0] - rows[1]).square().sum(dim=1)
     # Of the two zeros of each row, those that no candidate stands for.
     missing = (indices < 0).sum(dim=0).to(rows.dtype)
+    count = missing + (num_candidates if kept is None else kept.sum())
     total = rows.new_zeros(())
     grad_rows = torch.zeros_like(rows) if with_grad else None
-    grad_columns = torch.zeros_like(columns[:, :-1]) if with_grad and move_candidates else None
+    # For each candidate the sum of weights times anchors, then that of the weights.
+    pushes: Tensor | None = None
+    dim = candidates.shape[1]
     step = max(1, shape.chunk_bytes // (max(1, num_candidates) * rows.element_size()))
     for side in (0, 1):
         anchors, partners = rows[side], rows[1 - side]
         offset = apart - anchors.square().sum(dim=1) + shape.gamma
-        lines = torch.cat([2.0 * anchors, torch.ones_like(apart)[:, None], offset[:, None]], dim=1)
+        lines = _side_by_side([2.0 * anchors, torch.ones_like(apart)[:, None], offset[:, None]], fixed)
         own = (indices[side] >= 0) * (apart + shape.gamma) + (indices[1 - side] >= 0) * shape.gamma
-        mean = (lines @ columns.sum(dim=0) - own) / (missing + num_candidates)
-        lines[:, -1] -= mean
+        mean = (lines @ columns.sum(dim=0) - own) / count
+        lines[:, dim + 1] -= mean
         for start in range(0, num_seeds, step):
             chunk = slice(start, start + step)
             z = lines[chunk] @ columns.t()
-            losses, slope = _weigh(z, mean[chunk], missing[chunk], indices[:, chunk], shape)
-            total += losses.sum() / num_seeds
+            losses, slope = _weigh(z, mean[chunk], indices[:, chunk], shape, missing[chunk], count[chunk], fixed)
+            total += losses.sum() / num_seeds if fixed is None else losses @ fixed.shares[chunk]
             if grad_rows is None:
                 continue
             # With w = slope * z = d loss / d z: a candidate is pushed by -2 w (candidate - anchor), the partner pulled.
-            slope = slope.mul_(2.0 / num_seeds).unsqueeze(1)
+            slope = slope.mul_(2.0 / num_seeds if fixed is None else 2.0 * fixed.shares[chunk]).unsqueeze(1)
             pull = z.sum(dim=1, keepdim=True).mul_(slope)
-            grad_rows[side, chunk] += (z @ candidates).mul_(slope).addcmul_(pull, partners[chunk], value=-1.0)
-            grad_rows[1 - side, chunk] += (partners[chunk] - anchors[chunk]).mul_(pull)
-            if grad_columns is not None:
-                grad_columns.addmm_(z.t(), torch.cat([slope * anchors[chunk], slope], dim=1))
-    if grad_columns is None:
+            with _gradient_precision(fixed):
+                grad_rows[side, chunk] += (z @ candidates).mul_(slope).addcmul_(pull, partners[chunk], value=-1.0)
+                grad_rows[1 - side, chunk] += (partners[chunk] - anchors[chunk]).mul_(pull)
+                if move_candidates:
+                    weighted = _side_by_side([slope * anchors[chunk], slope], fixed)
+                    if pushes is None:
+                        pushes = weighted.new_zeros(num_candidates, weighted.shape[1])
+                    pushes.addmm_(z.t(), weighted)
+    if pushes is None:
         return total, grad_rows, None
-    return total, grad_rows, torch.addcmul(grad_columns[:, :-1], grad_columns[:, -1:], candidates, value=-1.0)
+    return total, grad_rows, torch.addcmul(pushes[:, :dim], pushes[:, dim : dim + 1], candidates, value=-1.0)
 
 
-def _weigh(z: Tensor, mean: Tensor, missing: Tensor, indices: Tensor, shape: _Shape) -> tuple[Tensor, Tensor]:
+def _side_by_side(parts: list[Tensor], fixed: FixedShape | None) -> Tensor:
+    """Columns side by side; on a GPU as many as its products like, the last of them zero."""
+    if fixed is not None:
+        missing = -sum(part.shape[1] for part in parts) % _ALIGNED
+        parts = [*parts, parts[0].new_zeros(len(parts[0]), missing)]
+    return torch.cat(parts, dim=1)
+
+
+def _gradient_precision(fixed: FixedShape | None) -> contextlib.AbstractContextManager[None]:
+    """Products whose result is only added to parameters may be shortened: nothing is compared by them."""
+    return contextlib.nullcontext() if fixed is None else training_precision("tf32")
+
+
+def _weigh(
+    z: Tensor,
+    mean: Tensor,
+    indices: Tensor,
+    shape: _Shape,
+    missing: Tensor,
+    count: Tensor,
+    fixed: FixedShape | None,
+) -> tuple[Tensor, Tensor]:
     """The loss of each row (k,) of centred z (k, m), which become weights; times the slope (k,) they are d loss / d z.
 
-    No other array of that size is made.
+    `missing` (k,): zeros that no candidate stands for; `count` (k,): candidates and these. No other array of the size
+    of z is made.
     """
+    kept = None if fixed is None else fixed.kept
+    if fixed is not None and kept is None and z.shape[1] <= MOST_COLUMNS and has_kernels(z.device):
+        return weigh_(z, mean, indices, shape.scale, shape.shift, missing, count)
     _put(z, indices, -mean)
     square_sum = torch.linalg.vector_norm(z, dim=1).square_() + missing * mean.square()
-    deviation = square_sum.div_(missing + z.shape[1]).sqrt_()
+    deviation = square_sum.div_(count).sqrt_()
     sharpness = shape.scale / deviation.clamp_min_(torch.finfo(z.dtype).tiny ** 0.5)
     zero = -mean * sharpness
     largest = torch.maximum(z.amax(dim=1) * sharpness, zero)
     torch.addcmul(-largest.unsqueeze(1), z, sharpness.unsqueeze(1), out=z)
     # Not to zero, but short of it: a processor multiplies denormal numbers ten times more slowly.
     z.clamp_min_(_NOTHING).exp_()
+    if kept is not None:
+        z *= kept
     _put(z, indices, torch.zeros_like(mean))
     power = z.sum(dim=1) + 2.0 * (zero - largest).exp_()
     return power.log().add_(largest).add_(shape.shift), sharpness / power

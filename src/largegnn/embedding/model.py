@@ -7,6 +7,7 @@ few and every step touches them: they are ordinary parameters under torch's RMSp
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,29 +15,35 @@ from torch import Tensor, nn
 
 from largegnn.artifacts import FloatArray
 from largegnn.embedding.encoders import Encoder
+from largegnn.embedding.entity_table import new_table
 from largegnn.embedding.exchange import Exchange
 from largegnn.embedding.options import TrainOptions
-from largegnn.embedding.row_optimizer import RowRMSprop, fill_uniform
+from largegnn.embedding.row_optimizer import fill_uniform
 from largegnn.errors import ArtifactError
 from largegnn.seams.tables import ENCODERS
 
-__all__ = ["EmbeddingModel", "load_weights"]
+__all__ = ["ALPHA", "EPS", "EmbeddingModel", "load_weights"]
 
-_ALPHA, _EPS = 0.9, 1e-7
+ALPHA, EPS = 0.9, 1e-7
 
 
 class EmbeddingModel:
     """Entity table, relation table and encoder, with their optimisers."""
 
     def __init__(
-        self, num_entities: int, num_relations: int, options: TrainOptions, device: torch.device, seed: int
+        self,
+        num_entities: int,
+        num_relations: int,
+        options: TrainOptions,
+        device: torch.device,
+        seed: int,
+        folder: Path | None = None,
     ) -> None:
+        """Draw all parameters; a `folder` takes the entity table if it must be in a file."""
         make_encoder = ENCODERS[options.encoder]
         generator = torch.Generator().manual_seed(seed)
         self.device = device
-        self.entities = RowRMSprop.drawn(
-            num_entities, options.dim, generator, table_device=device, device=device, alpha=_ALPHA, eps=_EPS
-        )
+        self.entities = new_table(num_entities, options, device, generator, folder, alpha=ALPHA, eps=EPS)
         relations = torch.empty(2 * num_relations, options.dim)
         fill_uniform(relations, generator)
         self.relations = nn.Parameter(relations.to(device))
@@ -45,7 +52,7 @@ class EmbeddingModel:
             torch.manual_seed(int(torch.randint(2**62, (1,), generator=generator)))
             self.encoder: Encoder = make_encoder(options.dim).to(device)
         self.dense = [self.relations, *self.encoder.parameters()]
-        self.optimizer = torch.optim.RMSprop(self.dense, lr=options.learning_rate, alpha=_ALPHA, eps=_EPS)
+        self.optimizer = torch.optim.RMSprop(self.dense, lr=options.learning_rate, alpha=ALPHA, eps=EPS)
 
     def step(self, ids: Tensor, rows: Tensor, learning_rate: float, exchange: Exchange) -> None:
         """Apply the gradients of one step to the rows `ids` that were gathered, and to the dense parameters."""
@@ -58,6 +65,16 @@ class EmbeddingModel:
             group["lr"] = learning_rate
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+
+    def dense_squares(self) -> list[Tensor]:
+        """The mean squares of the dense parameters' gradients, made if no step was taken yet."""
+        for parameter in self.dense:
+            if not self.optimizer.state.get(parameter):
+                self.optimizer.state[parameter] = {
+                    "step": torch.tensor(0.0),
+                    "square_avg": torch.zeros_like(parameter),
+                }
+        return [self.optimizer.state[parameter]["square_avg"] for parameter in self.dense]
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything a checkpoint needs, by name."""
@@ -75,12 +92,10 @@ class EmbeddingModel:
         self.entities.load_state_arrays(
             {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
         )
-        for index, parameter in enumerate(self.dense):
+        # In place: a captured step knows its arrays by where they lie.
+        for index, (parameter, squares) in enumerate(zip(self.dense, self.dense_squares(), strict=True)):
             parameter.copy_(tensors[f"dense.{index}.values"])
-            self.optimizer.state[parameter] = {
-                "step": torch.tensor(0.0),
-                "square_avg": tensors[f"dense.{index}.square_average"].to(parameter).clone(),
-            }
+            squares.copy_(tensors[f"dense.{index}.square_average"])
 
     def is_finite(self) -> bool:
         """Whether every parameter and its mean square is a number."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from largegnn.errors import ArtifactError, InputError
 from largegnn.machine.precision import Precision
@@ -20,7 +21,8 @@ class TrainOptions:
     """Every choice of a training run.
 
     `losses` has the weight of each loss by its name in the table; one of weight 0 is not computed. `negatives` 0 takes
-    all nodes of the subgraph; `repartition_every` 0 keeps the first division.
+    all nodes of the subgraph; `repartition_every` 0 keeps the first division. `step` "plain" captures none on a GPU;
+    `tables` says where the entity table and the state of its optimiser lie.
     """
 
     encoder: str
@@ -42,6 +44,8 @@ class TrainOptions:
     checkpoint_seconds: float
     max_memory_gb: float
     precision: Precision
+    step: Literal["auto", "plain"]
+    tables: Literal["auto", "device", "host", "file"]
 
     def __post_init__(self) -> None:
         lowest = {"dim": 1, "epochs": 0, "batch_size": 1, "validate_every": 1}
@@ -64,6 +68,11 @@ class TrainOptions:
                 expected="a weight above 0 for one of train.losses",
                 fix="set train.losses.alignment to 1",
             )
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that chunks and caches may take."""
+        return int(self.max_memory_gb * (1 << 30))
 
     @property
     def loss_chunk_bytes(self) -> int:

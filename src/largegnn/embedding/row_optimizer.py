@@ -68,13 +68,32 @@ class RowRMSprop:
 
     def gather(self, ids: torch.Tensor) -> torch.Tensor:
         """The rows of `ids` (k,) on the device, (k, d): a copy that collects its own gradient."""
+        return self._staged(self.values, self._indices(ids)).requires_grad_()
+
+    def rows_of(self, ids: torch.Tensor) -> torch.Tensor:
+        """The rows of `ids` (k,) on the device, (k, d), without a gradient."""
+        return self._staged(self.values, self._indices(ids))
+
+    def take(self, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The rows of `ids` (k,) and their mean squares, (k, d) each, on the device, to be given back by `put`."""
         indices = self._indices(ids)
-        if self.values.device == self.device:
-            return self.values.index_select(0, indices).requires_grad_()
-        # From pinned memory the copy to a GPU runs beside the host's work; the allocator keeps it until that is done.
-        staged = self.values.new_empty((len(ids), self.values.shape[1]), pin_memory=self.device.type == "cuda")
-        torch.index_select(self.values, 0, indices, out=staged)
-        return staged.to(self.device, non_blocking=True).requires_grad_()
+        return self._staged(self.values, indices), self._staged(self.square_average, indices)
+
+    @torch.no_grad()
+    def put(self, ids: torch.Tensor, rows: torch.Tensor, square_average: torch.Tensor) -> None:
+        """Write rows and mean squares (k, d) of distinct `ids` (k,) into the table."""
+        indices = self._indices(ids)
+        if self.values.device != self.device:
+            # Into pinned memory both copies run at the full speed of the bus, and one wait is enough.
+            pinned = self.device.type == "cuda"
+            staged = [self.values.new_empty(part.shape, pin_memory=pinned) for part in (rows, square_average)]
+            for target, source in zip(staged, (rows, square_average), strict=True):
+                target.copy_(source, non_blocking=True)
+            if pinned:
+                torch.cuda.synchronize(self.device)
+            rows, square_average = staged
+        self.values.index_copy_(0, indices, rows)
+        self.square_average.index_copy_(0, indices, square_average)
 
     @torch.no_grad()
     def update(self, ids: torch.Tensor, gradient: torch.Tensor, lr: float, *, trusted: bool = False) -> None:
@@ -110,6 +129,15 @@ class RowRMSprop:
                 raise ArtifactError(f"the saved {name} are {found}, the table's {tuple(tensor.shape)}")
         for name, tensor in own.items():
             tensor.copy_(arrays[name])
+
+    def _staged(self, table: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
+        """Rows of a table on the device."""
+        if table.device == self.device:
+            return table.index_select(0, indices)
+        # From pinned memory the copy to a GPU runs beside the host's work; the allocator keeps it until that is done.
+        staged = table.new_empty((len(indices), table.shape[1]), pin_memory=self.device.type == "cuda")
+        torch.index_select(table, 0, indices, out=staged)
+        return staged.to(self.device, non_blocking=True)
 
     def _indices(self, ids: torch.Tensor) -> torch.Tensor:
         """The ids (k,) on the table's device, in the type that indexing takes."""

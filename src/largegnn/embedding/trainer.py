@@ -2,9 +2,10 @@
 
 In: the subgraphs, the options, a model. Out: the trained model and what every epoch was like.
 The idea: an epoch passes the subgraphs in random order, and a step (`stepping`) takes a batch of the seeds of one and
-changes the rows of its entities alone. All that is drawn at random follows from the seed, the epoch and the subgraph,
-so that an interrupted run resumes from its last checkpoint to the same result. The valid links, where they are not
-seeds, choose the epoch whose parameters the run ends with (`saved_epochs`).
+changes the rows of its entities alone. On a GPU all steps of a subgraph are made in one go (`captured`). All that is
+drawn at random follows from the seed, the epoch and the subgraph, so that an interrupted run resumes from its last
+checkpoint to the same result. The valid links, where they are not seeds, choose the epoch whose parameters the run ends
+with (`saved_epochs`).
 Several workers (`exchange`) shard the subgraphs of an epoch and make one step together out of one step of each, so
 an epoch of w workers has a w-th of the updates: give them about w times the epochs, or a higher learning rate.
 Cost: an epoch passes each subgraph once for every batch of its seeds.
@@ -20,22 +21,26 @@ import itertools
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from largegnn.artifacts import EpochRecord, SubgraphSet
+from largegnn.embedding.captured import CapturedVisits, Visit
 from largegnn.embedding.checkpoint import CheckpointInMemory, Checkpoints
 from largegnn.embedding.exchange import Exchange
-from largegnn.embedding.feeding import SubgraphFeed
+from largegnn.embedding.feeding import PairFeed, ReadyPairs, SubgraphFeed
+from largegnn.embedding.fixed_step import can_be_fixed
+from largegnn.embedding.fused import has_kernels
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.saved_epochs import SavedEpochs, best_epoch
 from largegnn.embedding.stepping import Batch, Stepper
 from largegnn.errors import InputError, TrainingError
 from largegnn.machine.precision import training_precision
-from largegnn.machine.progress import progress
+from largegnn.machine.progress import Work, progress
 
 __all__ = ["Trainer"]
 
@@ -70,7 +75,9 @@ class Trainer:
         if best is None and validate is not None:
             best = CheckpointInMemory()
         self._saved = SavedEpochs(model, self._exchange, checkpoints, best)
+        self._visits = CapturedVisits(model, options) if self._can_capture() else None
         self._feed: SubgraphFeed | None = None
+        self._pairs: PairFeed | None = None
         self._division_number = -1
         self.history: list[EpochRecord] = []
 
@@ -82,11 +89,13 @@ class Trainer:
             for epoch in range(len(self.history), self.options.epochs):
                 self._run_epoch(epoch)
                 is_last, is_best = epoch + 1 == self.options.epochs, best_epoch(self.history) == epoch
-                if is_last or is_best or time.monotonic() - saved_at >= self.options.checkpoint_seconds:
+                # The last epoch needs no checkpoint of its own: who asked for the training stores what it ends with.
+                is_due = time.monotonic() - saved_at >= self.options.checkpoint_seconds
+                if is_due or (is_best and not is_last):
                     self._saved.save(self.history)
                     saved_at = time.monotonic()
-                if is_best:
-                    self._saved.save_best(self.history)
+                    if is_best:
+                        self._saved.save_best(self.history)
                 work.advance()
         self._saved.restore_best(self.history)
         return self.history
@@ -115,6 +124,8 @@ class Trainer:
         nothing = itertools.repeat(None, total - steps_of_worker[self._exchange.rank])
         losses = []
         with progress(f"epoch {epoch + 1}", total, "steps") as work:
+            if self._visits is not None and self._pairs is not None:
+                return self._visit_all(self._visits, self._pairs, order, epoch, work)
             for done, batch in enumerate(itertools.chain(batches, nothing)):
                 learning_rate = self._learning_rate(epoch + done / total)
                 if batch is None:
@@ -125,21 +136,45 @@ class Trainer:
         loss_sum = float(torch.stack(losses).double().sum()) if losses else 0.0
         return self._exchange.mean(loss_sum, len(losses), self.model.device)
 
+    def _visit_all(self, visits: CapturedVisits, pairs: PairFeed, order: list[int], epoch: int, work: Work) -> float:
+        """Pass all subgraphs once, all steps of one in one go; the mean loss of the steps."""
+        sizes, num_nodes = np.diff(pairs.subgraphs.seed_ptr), np.diff(pairs.subgraphs.entity_ptr)
+        num_steps = [-(-int(sizes[index]) // self.options.batch_size) for index in order]
+        total, losses = sum(num_steps), list[Tensor]()
+        for index, count, done in zip(order, num_steps, np.cumsum([0, *num_steps[:-1]]).tolist(), strict=True):
+            rates = [self._learning_rate(epoch + (done + step) / total) for step in range(count)]
+            if num_nodes[index] > self.options.negatives:
+                losses.append(self._visit(visits, pairs.ready(index), rates, self._derived_seed(epoch, index)))
+            else:
+                # A captured step draws as many negatives as it is told to: more than there are here.
+                batches = self._batches(self._feed_of(epoch), [index], epoch)
+                losses += [self._stepper.step(*each).reshape(1) for each in zip(batches, rates, strict=True)]
+            work.advance(count)
+        return float(torch.cat(losses).double().sum()) / total
+
+    def _visit(self, visits: CapturedVisits, ready: ReadyPairs, rates: list[float], seed: int) -> Tensor:
+        """All steps of one subgraph; the loss of each."""
+        batches = self._split(ready.seeds, torch.Generator(self.model.device).manual_seed(seed))
+        return visits.visit(Visit(ready.graph, ready.entities, batches, rates), seed)
+
     def _batches(self, feed: SubgraphFeed, indices: list[int], epoch: int) -> Iterator[Batch]:
         """The seeds of these subgraphs, shuffled and cut into batches."""
         for index, ready in zip(indices, feed.in_order(indices), strict=True):
             generator = torch.Generator(self.model.device)
             generator.manual_seed(self._derived_seed(epoch, index))
-            shuffled = ready.seeds[torch.randperm(len(ready.seeds), generator=generator, device=self.model.device)]
-            # Equal batches: a small last one would cost as much as a full one.
-            for seeds in shuffled.tensor_split(-(-len(shuffled) // self.options.batch_size)):
+            for seeds in self._split(ready.seeds, generator):
                 yield Batch(ready, seeds, generator)
+
+    def _split(self, seeds: Tensor, generator: torch.Generator) -> Sequence[Tensor]:
+        """Seeds (s, 2) shuffled and cut into equal batches: a small last one would cost as much as a full one."""
+        shuffled = seeds[torch.randperm(len(seeds), generator=generator, device=self.model.device)]
+        return shuffled.tensor_split(-(-len(shuffled) // self.options.batch_size))
 
     def _feed_of(self, epoch: int) -> SubgraphFeed:
         """The feed of the division this epoch uses; another one every `repartition_every` epochs."""
         number = epoch // self.options.repartition_every if self.options.repartition_every else 0
         if self._feed is None or number != self._division_number:
-            self._feed = None  # what it keeps makes room before the next division is made
+            self._feed = self._pairs = None  # what it keeps makes room before the next division is made
             subgraphs = self._division(number)
             if not len(subgraphs.seeds):
                 raise InputError(
@@ -147,9 +182,18 @@ class Trainer:
                     expected="seeds, and a division that keeps some of them together",
                     fix="give more seeds or make fewer parts",
                 )
-            self._feed = SubgraphFeed(subgraphs, self._num_relations, self.model.device, self.options.cache_bytes)
+            how = (subgraphs, self._num_relations, self.model.device)
+            self._feed = SubgraphFeed(*how, self.options.cache_bytes)
+            if self._visits is not None:
+                self._pairs = PairFeed(*how, 2 * self.options.cache_bytes)
             self._division_number = number
         return self._feed
+
+    def _can_capture(self) -> bool:
+        """Whether steps are captured: on a GPU with Triton, alone, with the parts that are written for it."""
+        device = self.model.device
+        is_wanted = self.options.step == "auto" and device.type == "cuda" and self._exchange.size == 1
+        return is_wanted and has_kernels(device) and can_be_fixed(self.model.encoder, self.options)
 
     def _learning_rate(self, epoch: float) -> float:
         return self.options.learning_rate * 0.5 * (1 + math.cos(math.pi * epoch / self.options.epochs))

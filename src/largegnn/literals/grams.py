@@ -26,8 +26,8 @@ _BITS = 6
 _OFFSETS = {2: 0, 3: 1 << 12, 4: (1 << 12) + (1 << 18)}
 _SIZE = (1 << 12) + (1 << 18) + (1 << 24)
 _PIECE = 1 << 17  # texts whose grams are listed at once
-_WORK_PER_TEXT = 20_000  # products a text may cost in the search
-_LEAST_WORK = 50_000_000
+_WORK_PER_TEXT = 4_000  # products a text may cost in the search
+_LEAST_WORK = 200_000_000  # small collections can afford more
 
 
 @dataclass(frozen=True, eq=False)

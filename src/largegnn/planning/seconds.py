@@ -3,7 +3,7 @@
 In: a task, settings, the plan of its division. Out: seconds of the stages that take long. The work of a stage is
 counted in floating-point operations, the machine's speed is measured in a moment with a matrix product, and the share
 of it that a stage reaches is what makes the estimate come out at what was seen: EN_FR_15K_V1 on two CPU cores (training
-49 s, search 2.4 s, evaluation 11 s), DEBIAN_FILES_1M on an H200 (23 ms a step, integration 27 s, search 30 s, matching
+49 s, search 2.4 s, evaluation 11 s), DEBIAN_FILES_1M on an H200 (4.5 ms a step, integration 27 s, search 30 s, matching
 27 s) and on two cores (division 15 s, approximate search 237 s for a million queries of 96 numbers, evaluation 7e-5 s
 a link beside the products).
 """
@@ -26,8 +26,8 @@ from largegnn.settings import Settings
 __all__ = ["estimate_seconds", "longest_search_seconds"]
 
 _SIDE = 1024  # of the matrix that is multiplied to see how fast the machine is
-_SHARE = {"cpu": 0.25, "cuda": 0.05}
-_LEAST_STEP = {"cpu": 0.02, "cuda": 0.02}  # seconds; below this a step is bound by other things than arithmetic
+_SHARE = {"cpu": 0.25, "cuda": 0.3}
+_LEAST_STEP = {"cpu": 0.02, "cuda": 0.0015}  # seconds; below this a step is bound by other things than arithmetic
 _OUTPUT_PER_DIM = 6  # two blocks of input, first and second layer
 _SEARCH_SHARE = {"cpu": 0.9, "cuda": 1.5}  # half precision on a GPU is faster than what was measured
 _LEAST_SECONDS = 0.2  # of loading and dividing: files are opened and compiled code is read

@@ -1,12 +1,12 @@
 """What two entities say of themselves, side by side: names, and the values of predicates that answer to each other.
 
-In: the literals and what the stage `literals` learnt. Out: names of an entity, and compared values of a pair.
+In: the literals, what their predicates hold, and which answers to which. Out: names of an entity, values of a pair.
 Cost: one pass over the literals to index them, then what concerns one pair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,9 +14,9 @@ import numpy as np
 
 from largegnn.artifacts import IntArray
 from largegnn.artifacts.literals import Literals
+from largegnn.literals.profiles import PredicateProfile
 from largegnn.literals.values_evidence import Correspondence
 from largegnn.seams.tables import COMPARATORS
-from largegnn.stages.literals import LiteralsOutcome
 
 __all__ = ["ComparedValues", "PairValues"]
 
@@ -41,8 +41,16 @@ class ComparedValues:
 class PairValues:
     """Names and values of the entities of one run."""
 
-    def __init__(self, literals: Literals, outcome: LiteralsOutcome, comparators: Mapping[str, str]) -> None:
-        self._literals, self._outcome, self._comparators = literals, outcome, comparators
+    def __init__(
+        self,
+        literals: Literals,
+        profiles: Sequence[PredicateProfile],
+        correspondences: Sequence[Correspondence],
+        comparators: Mapping[str, str],
+    ) -> None:
+        """`profiles` are those of both sides."""
+        self._literals, self._profiles = literals, profiles
+        self._correspondences, self._comparators = correspondences, comparators
 
     def names(self, entity: int) -> tuple[str, ...]:
         """What an entity is called, by its literals; nothing where it has no name of its own."""
@@ -61,7 +69,7 @@ class PairValues:
         first_of = [self._first_values(entity) for entity in (source, target)]
         found = [
             self._compare(one, first_of[0][one.source_predicate], first_of[1][one.target_predicate])
-            for one in self._outcome.correspondences
+            for one in self._correspondences
             if one.source_predicate in first_of[0] and one.target_predicate in first_of[1]
         ]
         return tuple(sorted(found, key=lambda one: -abs(one.odds)))
@@ -87,7 +95,6 @@ class PairValues:
     @cached_property
     def _name_predicates(self) -> frozenset[int]:
         number_of = {name: number for number, name in enumerate(self._literals.predicate_names)}
-        profiles = (*self._outcome.source_profiles, *self._outcome.target_profiles)
         return frozenset(
-            number_of[one.predicate] for one in profiles if one.kind == "name" and one.predicate in number_of
+            number_of[one.predicate] for one in self._profiles if one.kind == "name" and one.predicate in number_of
         )

@@ -23,6 +23,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from largegnn.artifacts import DivisionPlan, Partition
+from largegnn.machine.devices import choose_device
+from largegnn.planning.repartitioning import epochs_between_divisions
 from largegnn.runs.repartition import Repartitioner
 from largegnn.runs.run import Run
 from largegnn.stages import STAGES, Stage, derived_seed
@@ -66,7 +68,10 @@ def stage_arguments(run: Run, stage: Stage, work: Path) -> dict[str, object]:
 
 
 def _divisions(run: Run, work: Path) -> Repartitioner:
-    every = run.settings.train.repartition_every
-    num_divisions = -(-run.settings.train.epochs // every) if every else 1
+    task, train = run.task_without_test_links(), run.settings.train
+    num_seeds = len(task.seeds(run.settings.protocol.seeds_from))
+    on_gpu = train.repartition_every > 0 and choose_device(run.settings.device).type != "cpu"
+    every = epochs_between_divisions(train, len(task.triples), num_seeds, on_gpu)
+    num_divisions = -(-train.epochs // every) if every else 1
     plan = run.outcome("partition", DivisionPlan)
     return Repartitioner(run.store, work, run.settings, plan, derived_seed(run.settings.seed, "train"), num_divisions)

@@ -57,6 +57,13 @@ class TrainSettings(Section):
     precision: Literal["float32", "tf32"] = Field(
         "float32", description="Precision of matrix products on a GPU. tf32 is faster."
     )
+    step: Literal["auto", "plain"] = Field(
+        "auto", description="Training step on a GPU. auto: captured and fused where possible. plain: as on a CPU."
+    )
+    tables: Literal["auto", "device", "host", "file"] = Field(
+        "auto",
+        description="Where entity vectors and optimiser state lie. file: in the run folder. auto: where there is room.",
+    )
 
 
 class IntegrateSettings(Section):

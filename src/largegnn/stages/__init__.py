@@ -130,7 +130,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "train",
-        2,
+        3,
         ("load", "merge", "partition", "subgraphs"),
         ("seed", "protocol", "train", "integrate"),
         "largegnn.stages.train:TrainOutcome",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -48,23 +49,25 @@ def integrate(
     import torch
 
     from largegnn.embedding.feeding import SubgraphFeed
-    from largegnn.embedding.integrate import average_subgraphs, encode_full
+    from largegnn.embedding.integrate import average_subgraphs
     from largegnn.embedding.model import load_weights
-    from largegnn.embedding.structure import build_structure
+    from largegnn.embedding.whole_graph import encode_graph
 
     encoder = ENCODERS[model.encoder](model.entity_rows.shape[1])
     load_weights(encoder, model.encoder_weights)
     chosen = choose_device(device)
     encoder = encoder.to(chosen).eval()
     # The rows may be mapped from a file; a tensor over them reads only what is asked for.
-    entity_rows = torch.from_numpy(np.asarray(model.entity_rows).copy())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch has no read-only tensors and warns of arrays that are
+        entity_rows = torch.from_numpy(np.asarray(model.entity_rows))
     relation_rows = torch.from_numpy(np.asarray(model.relation_rows).copy()).to(chosen)
     memory_bytes = int(train.max_memory_gb * 2**30)
     outputs = _outputs(task.num_entities, encoder.output_dim, memory_bytes, work)
     if integrate.method == "full":
-        structure = build_structure(task.num_entities, task.triples, task.num_relations)
-        chunk_bytes = memory_bytes // 16
-        found = encode_full(encoder, entity_rows, relation_rows, structure, outputs=outputs, chunk_bytes=chunk_bytes)
+        found = encode_graph(
+            encoder, entity_rows, relation_rows, task.triples, memory_bytes=memory_bytes, outputs=outputs
+        )
     else:
         feed = SubgraphFeed(subgraphs, task.num_relations, chosen, cache_bytes=0)
         found = average_subgraphs(encoder, entity_rows, relation_rows, feed, outputs=outputs)

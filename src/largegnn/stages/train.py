@@ -15,6 +15,7 @@ import numpy as np
 
 from largegnn.artifacts import AlignmentTask, EpochRecord, SubgraphSet, TrainedModel
 from largegnn.machine.devices import choose_device
+from largegnn.planning.repartitioning import epochs_between_divisions
 from largegnn.settings import IntegrateSettings, ProtocolSettings, TrainSettings
 
 if TYPE_CHECKING:
@@ -64,8 +65,12 @@ def train(
     from largegnn.embedding.options import TrainOptions
     from largegnn.embedding.trainer import Trainer
 
-    options = TrainOptions(**train.model_dump())
-    model = EmbeddingModel(task.num_entities, task.num_relations, options, choose_device(device), seed)
+    chosen = choose_device(device)
+    num_seeds = len(task.seeds(protocol.seeds_from))
+    every = epochs_between_divisions(train, len(task.triples), num_seeds, chosen.type != "cpu")
+    options = TrainOptions(**train.model_dump() | {"repartition_every": every})
+    tables = None if work is None else work / "tables"
+    model = EmbeddingModel(task.num_entities, task.num_relations, options, chosen, seed, tables)
     if start is not None:
         _begin_with(model, start)
     valid_links = task.held_out(protocol.seeds_from)
@@ -78,21 +83,22 @@ def train(
         seed,
         checkpoints=None if work is None else CheckpointFolder(work / "checkpoints"),
         best=None if work is None or not len(valid_links) else CheckpointFolder(work / "best", keep=1),
-        validate=_validator(task, validated_by, options.cache_bytes) if len(valid_links) else None,
+        validate=_validator(task, validated_by, options) if len(valid_links) else None,
     )
     history = trainer.run()
     return Trained(_to_artifact(model, options), TrainOutcome(tuple(history)))
 
 
 def _validator(
-    task: AlignmentTask, subgraphs: SubgraphSet | None, cache_bytes: int
+    task: AlignmentTask, subgraphs: SubgraphSet | None, options: TrainOptions
 ) -> Callable[[EmbeddingModel], float]:
     """H@1 of the valid links (evenly chosen ones of very many) among themselves, by cosine, mean of both directions."""
     from largegnn.embedding.validation import valid_vectors
     from largegnn.evaluation.metrics import rank_links
 
     step = -(-len(task.valid_links) // _MOST_VALIDATED)
-    vectors = valid_vectors(task, task.valid_links[::step], subgraphs, cache_bytes=cache_bytes)
+    room, memory = options.cache_bytes, options.memory_bytes
+    vectors = valid_vectors(task, task.valid_links[::step], subgraphs, cache_bytes=room, memory_bytes=memory)
 
     def validate(model: EmbeddingModel) -> float:
         return rank_links(*vectors(model), "cosine", device=str(model.device)).both_ways_hits()

@@ -1,0 +1,185 @@
+"""Triton kernels for sums over neighbours; imported on a machine that has Triton, by `fused` alone.
+
+In and out are pointers to arrays as `pair_graph` lays them out; rows have `dim` numbers, of which a kernel holds
+`width`, the next power of two. Every kernel runs once for each piece of a pattern: at most 128 entries of one row. A
+row in one piece is stored, a row in several is added up, so the output must be zero before. Hidden rows are those of
+`blocks` blocks of an encoder, one array after another; a kernel works on all, since pairs and sets are the same.
+The idea. Neighbours' rows and relation vectors are small and lie in the cache of a GPU: to read both for each pair
+costs less than to make and keep what the plain path makes for each pair or slot.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = ["pull_back", "reflect", "sum_powers", "sum_rows", "to_sets"]
+
+
+@triton.jit
+def _put(out, values, at, inside, alone):
+    """Store the values of a row that has no other piece, add those of one that has."""
+    if alone != 0:
+        tl.store(out + at, values, mask=inside)
+    else:
+        tl.atomic_add(out + at, values, mask=inside)
+
+
+@triton.jit
+def sum_rows(out, table, columns, pieces, num_pieces, dim, width: tl.constexpr, tile: tl.constexpr):
+    """out[row] = sum of table[column] over the entries of the row."""
+    piece = tl.program_id(0)
+    row = tl.load(pieces + piece).to(tl.int64)
+    start = tl.load(pieces + num_pieces + piece)
+    stop = tl.load(pieces + 2 * num_pieces + piece)
+    alone = tl.load(pieces + 3 * num_pieces + piece)
+    if start < stop:
+        numbers = tl.arange(0, width)
+        inside = numbers < dim
+        total = tl.zeros((width,), tl.float32)
+        for at in range(start, stop, tile):
+            entries = at + tl.arange(0, tile)
+            there = entries < stop
+            column = tl.load(columns + entries, mask=there, other=0).to(tl.int64)
+            mask = there[:, None] & inside[None, :]
+            total += tl.sum(tl.load(table + column[:, None] * dim + numbers[None, :], mask=mask, other=0.0), axis=0)
+        _put(out, total, row * dim + numbers, inside, alone)
+
+
+@triton.jit
+def sum_powers(out, powers, sets, pieces, num_pieces, num_nodes, num_sets, columns: tl.constexpr, tile: tl.constexpr):
+    """out[column, node] = sum of powers[column, set] over the node's pairs."""
+    piece = tl.program_id(0)
+    node = tl.load(pieces + piece)
+    start = tl.load(pieces + num_pieces + piece)
+    stop = tl.load(pieces + 2 * num_pieces + piece)
+    alone = tl.load(pieces + 3 * num_pieces + piece)
+    if start < stop:
+        column = tl.arange(0, columns)
+        total = tl.zeros((columns,), tl.float32)
+        for at in range(start, stop, tile):
+            entries = at + tl.arange(0, tile)
+            there = entries < stop
+            chosen = tl.load(sets + entries, mask=there, other=0)
+            total += tl.sum(
+                tl.load(powers + chosen[:, None] + column[None, :] * num_sets, mask=there[:, None], other=0.0), axis=0
+            )
+        _put(out, total, column.to(tl.int64) * num_nodes + node, column < columns, alone)
+
+
+@triton.jit
+def reflect(
+    out, rows, relations, powers, totals, neighbors, sets, pieces, places, num_out, num_pieces, num_nodes, num_sets,
+    dim, blocks: tl.constexpr, width: tl.constexpr, tile: tl.constexpr, some: tl.constexpr,
+):  # fmt: skip
+    """out[block, i] = sum over i's pairs of a (h - 2 (h . R) R); with `some` only of nodes that have a place, there."""
+    piece = tl.program_id(0)
+    node = tl.load(pieces + piece)
+    start = tl.load(pieces + num_pieces + piece)
+    stop = tl.load(pieces + 2 * num_pieces + piece)
+    alone = tl.load(pieces + 3 * num_pieces + piece)
+    place = node
+    if some:
+        place = tl.load(places + node)
+        stop = tl.where(place >= 0, stop, start)
+    if start < stop:
+        numbers, block = tl.arange(0, width), tl.arange(0, blocks).to(tl.int64)
+        inside = numbers < dim
+        total = tl.zeros((blocks, width), tl.float32)
+        for at in range(start, stop, tile):
+            entries = at + tl.arange(0, tile)
+            there = entries < stop
+            column = tl.load(neighbors + entries, mask=there, other=0)
+            chosen = tl.load(sets + entries, mask=there, other=0)
+            weight = tl.load(powers + chosen[:, None] + block[None, :] * num_sets, mask=there[:, None], other=0.0)
+            mask = there[:, None] & inside[None, :]
+            unit = tl.load(relations + chosen[:, None] * dim + numbers[None, :], mask=mask, other=0.0)[:, None, :]
+            row = block[None, :] * num_nodes + column[:, None]
+            near = tl.load(rows + row[:, :, None] * dim + numbers[None, None, :], mask=mask[:, None, :], other=0.0)
+            along = 2.0 * tl.sum(near * unit, axis=2)
+            total += tl.sum(weight[:, :, None] * (near - along[:, :, None] * unit), axis=0)
+        total = total / tl.load(totals + block * num_nodes + node)[:, None]
+        at = (block * num_out + place)[:, None] * dim + numbers[None, :]
+        _put(out, total, at, inside[None, :] & (block >= 0)[:, None], alone)
+
+
+@triton.jit
+def pull_back(
+    out, grads, relations, powers, totals, neighbors, sets, inverse, pieces, places, num_out, num_pieces, num_nodes,
+    num_sets, dim, blocks: tl.constexpr, width: tl.constexpr, tile: tl.constexpr, some: tl.constexpr,
+):  # fmt: skip
+    """out[block, j] = sum over the receivers i of j of a_ij (g - 2 (g . R) R); with `some` only those with a place."""
+    piece = tl.program_id(0)
+    node = tl.load(pieces + piece)
+    start = tl.load(pieces + num_pieces + piece)
+    stop = tl.load(pieces + 2 * num_pieces + piece)
+    alone = tl.load(pieces + 3 * num_pieces + piece)
+    if start < stop:
+        numbers, block = tl.arange(0, width), tl.arange(0, blocks).to(tl.int64)
+        inside = numbers < dim
+        total = tl.zeros((blocks, width), tl.float32)
+        for at in range(start, stop, tile):
+            entries = at + tl.arange(0, tile)
+            there = entries < stop
+            column = tl.load(neighbors + entries, mask=there, other=0)
+            place = column
+            if some:
+                place = tl.load(places + column, mask=there, other=-1)
+                there = place >= 0
+            # The set of the pair as the receiver sees it.
+            own = tl.load(sets + entries, mask=there, other=0)
+            chosen = tl.load(inverse + own, mask=there, other=0)
+            both = there[:, None] & (block >= 0)[None, :]
+            weight = tl.load(powers + chosen[:, None] + block[None, :] * num_sets, mask=both, other=0.0)
+            weight = weight / tl.load(totals + block[None, :] * num_nodes + column[:, None], mask=both, other=1.0)
+            mask = there[:, None] & inside[None, :]
+            unit = tl.load(relations + chosen[:, None] * dim + numbers[None, :], mask=mask, other=0.0)[:, None, :]
+            row = block[None, :] * num_out + place[:, None]
+            grad = tl.load(grads + row[:, :, None] * dim + numbers[None, None, :], mask=mask[:, None, :], other=0.0)
+            along = 2.0 * tl.sum(grad * unit, axis=2)
+            total += tl.sum(weight[:, :, None] * (grad - along[:, :, None] * unit), axis=0)
+        at = (block * num_nodes + node)[:, None] * dim + numbers[None, :]
+        _put(out, total, at, inside[None, :] & (block >= 0)[:, None], alone)
+
+
+@triton.jit
+def to_sets(
+    out, out_logits, rows, grads, relations, powers, totals, centers, receivers, neighbors, pieces, places, num_out,
+    num_pieces, num_nodes, num_sets, dim, width: tl.constexpr, tile: tl.constexpr, some: tl.constexpr,
+):  # fmt: skip
+    """Gradients of the relation vectors and of the logits, from pairs in the order of their sets, block by block."""
+    piece, block = tl.program_id(0), tl.program_id(1)
+    own_set = tl.load(pieces + piece)
+    start = tl.load(pieces + num_pieces + piece)
+    stop = tl.load(pieces + 2 * num_pieces + piece)
+    if start < stop:
+        base, grad_base = block.to(tl.int64) * num_nodes, block.to(tl.int64) * num_out
+        numbers = tl.arange(0, width)
+        inside = numbers < dim
+        unit = tl.load(relations + own_set * dim + numbers, mask=inside, other=0.0)
+        power = tl.load(powers + block * num_sets + own_set)
+        total = tl.zeros((width,), tl.float32)
+        gain = tl.zeros((tile,), tl.float32)
+        for at in range(start, stop, tile):
+            entries = at + tl.arange(0, tile)
+            there = entries < stop
+            receiver = tl.load(receivers + entries, mask=there, other=0)
+            place = receiver
+            if some:
+                place = tl.load(places + receiver, mask=there, other=-1)
+                there = place >= 0
+            column = tl.load(neighbors + entries, mask=there, other=0)
+            weight = power / tl.load(totals + base + receiver, mask=there, other=1.0)
+            weight = tl.where(there, weight, 0.0)
+            center = tl.load(centers + grad_base + place, mask=there, other=0.0)
+            mask = there[:, None] & inside[None, :]
+            near = tl.load(rows + (base + column)[:, None] * dim + numbers[None, :], mask=mask, other=0.0)
+            grad = tl.load(grads + (grad_base + place)[:, None] * dim + numbers[None, :], mask=mask, other=0.0)
+            near_along = tl.sum(near * unit[None, :], axis=1)
+            grad_along = tl.sum(grad * unit[None, :], axis=1)
+            both = tl.sum(near * grad, axis=1)
+            gain += weight * (both - 2.0 * near_along * grad_along - center)
+            turned = near_along[:, None] * grad + grad_along[:, None] * near
+            total += tl.sum(weight[:, None] * turned, axis=0)
+        tl.atomic_add(out + own_set * dim + numbers, -2.0 * total, mask=inside)
+        tl.atomic_add(out_logits + block * num_sets + own_set, tl.sum(gain, axis=0))
