@@ -4,7 +4,7 @@ In: a task, settings, the plan of its division. Out: seconds of the stages that 
 counted in floating-point operations, the machine's speed is measured in a moment with a matrix product, and the share
 of it that a stage reaches is what makes the estimate come out at what was seen: EN_FR_15K_V1 on two CPU cores (training
 49 s, search 2.4 s, evaluation 11 s), DEBIAN_FILES_1M on an H200 (4.5 ms a step, integration 27 s, search 30 s, matching
-27 s) and on two cores (division 17 to 30 s, approximate search 237 s for a million queries of 96 numbers, evaluation 7e-5 s
+27 s) and on two cores (division 17 s, approximate search 237 s for a million queries of 96 numbers, evaluation 7e-5 s
 a link beside the products).
 """
 
