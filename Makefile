@@ -29,7 +29,7 @@ $(DOCS_READY): $(RUN_READY)
 	$(PIP) -e '.[docs]'
 	touch $@
 
-# One thread: for so small a pair two are hardly faster, and beside other work they lose most of their time waiting.
+# One thread: for so small a pair two are hardly faster.
 demo: export OMP_NUM_THREADS = 1
 demo: $(RUN_READY)
 	rm -rf demo

@@ -1,6 +1,7 @@
-"""How well and how fast graphs are divided: three questions, one table each.
+"""How well and how fast graphs are divided: four questions, one table each.
 
     division.py methods FOLDER [--parts 5 --cap 7500 --repeats 5]  every method, mean and spread over random seeds
+    division.py partitioners FOLDER [--parts 5 --cap 7500]        METIS and KaMinPar, by edge cut and valid links kept
     division.py large FOLDER [--parts 40 --cap 100000]            one large graph, step by step
     division.py growth [--largest 2400000]                        seconds and memory against the size
 
@@ -10,11 +11,15 @@ Every case runs in a process of its own with compiled code loaded beforehand. `-
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import itertools
 import json
 import multiprocessing
 import statistics
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask
@@ -27,8 +32,9 @@ SHARES = ("triples_kept", "train_kept", "valid_kept", "test_kept")
 
 def divide(task: AlignmentTask, method: str, parts: int, cap: int | None, seed: int, landmarks: bool) -> Figures:
     """One division of a task, as plain figures; seeds are train + valid, as in the paper."""
-    values = {**METHODS[method], "seed": seed, "protocol": {"seeds_from": "train+valid"}}
-    values["division"] = {**METHODS[method]["division"], "parts": parts}
+    values: dict[str, Any] = {"seed": seed, "protocol": {"seeds_from": "train+valid"}}
+    partitioner = METHODS[method]["division"]["partitioner"] if method in METHODS else method
+    values["division"] = {"partitioner": partitioner, "parts": parts}
     values["landmarks"] = {"enabled": landmarks} | ({"cap": cap} if cap is not None and landmarks else {})
     division = api.divide(task, resolve(Settings, PRESETS, values=values))
     quality = division.quality
@@ -67,15 +73,58 @@ def compare_methods(folder: str, parts: int, cap: int, repeats: int) -> list[Fig
     return rows
 
 
+def compare_partitioners(folder: str, parts: int, cap: int, repeats: int) -> list[Figures]:
+    """The partitioners of the merged graph, without landmarks and with; seeds = train, so that valid links can tell."""
+    warm_up()
+    task = dataclasses.replace(api.load(folder).task, test_links=np.empty((0, 2), dtype=np.int32))
+    rows = []
+    for landmarks, name in itertools.product((False, True), ("metis", "kaminpar", "kaminpar_parallel")):
+        runs = []
+        for seed in range(repeats):
+            values = {
+                "division.partitioner": name,
+                "division.parts": parts,
+                "landmarks.enabled": landmarks,
+                "seed": seed,
+            }
+            division = api.divide(task, values | ({"landmarks.cap": cap} if landmarks else {}))
+            quality = division.quality
+            shares = (quality.edge_cut, quality.valid_kept, quality.triples_kept)
+            runs.append((*(share or 0.0 for share in shares), division.seconds["partition"]))
+        means = [statistics.mean(values) for values in zip(*runs, strict=True)]
+        spread = statistics.stdev([run[1] for run in runs]) if repeats > 1 else 0.0
+        row: Figures = {
+            "set": Path(folder).name,
+            "partitioner": name,
+            "parts": parts,
+            "cap": cap if landmarks else None,
+        }
+        row |= dict(zip(("edge_cut", "valid_kept", "triples_kept", "partition_seconds"), means, strict=True))
+        rows.append(row | {"valid_kept_sd": spread})
+        print(
+            f"{row['set']:<16} {name:<18} {'landmarks' if landmarks else '':<9} cut {means[0]:.4f}  "
+            f"valid {means[1]:.4f} ± {spread:.4f}  triples {means[2]:.4f}  {means[3]:.2f} s",
+            flush=True,
+        )
+    return rows
+
+
 def measure_large(folder: str, parts: int, cap: int) -> list[Figures]:
-    """One division of a large graph, step by step."""
+    """One division of a large graph for each partitioner of the merged graph, step by step."""
     warm_up()
     task = api.load(folder).task
-    figures: Figures = {"set": Path(folder).name, "parts": parts, "cap": cap} | divide(task, "csg", parts, cap, 0, True)
+    return [
+        _measure_steps(task, Path(folder).name, name, parts, cap) for name in ("csg", "kaminpar", "kaminpar_parallel")
+    ]
+
+
+def _measure_steps(task: AlignmentTask, dataset: str, method: str, parts: int, cap: int) -> Figures:
+    figures: Figures = {"set": dataset, "method": method, "parts": parts, "cap": cap}
+    figures |= divide(task, method, parts, cap, 0, True)
     steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in figures["seconds"].items())
-    print(f"{figures['set']}: {steps}; in all {figures['total_seconds']:.1f} s, {figures['peak_memory_mb']:,.0f} MB")
+    print(f"{dataset} {method}: {steps}; in all {figures['total_seconds']:.1f} s, {figures['peak_memory_mb']:,.0f} MB")
     print("  " + ", ".join(f"{share} {figures[share]:.4f}" for share in SHARES) + f", largest {figures['max_size']:,}")
-    return [figures]
+    return figures
 
 
 def measure_size(num_entities: int) -> Figures:
@@ -121,7 +170,7 @@ def measure_growth(largest: int) -> list[Figures]:
 def main() -> None:
     """Answer the question asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("question", choices=("methods", "large", "growth"))
+    parser.add_argument("question", choices=("methods", "partitioners", "large", "growth"))
     parser.add_argument("folder", nargs="?")
     parser.add_argument("--parts", type=int)
     parser.add_argument("--cap", type=int)
@@ -135,6 +184,8 @@ def main() -> None:
         parser.error(f"{arguments.question} needs a data set folder")
     elif arguments.question == "methods":
         rows = compare_methods(arguments.folder, arguments.parts or 5, arguments.cap or 7_500, arguments.repeats)
+    elif arguments.question == "partitioners":
+        rows = compare_partitioners(arguments.folder, arguments.parts or 5, arguments.cap or 7_500, arguments.repeats)
     else:
         rows = measure_large(arguments.folder, arguments.parts or 40, arguments.cap or 100_000)
     if arguments.json:

@@ -37,7 +37,12 @@ def test_one_division_in_memory_and_in_a_folder_are_the_same(pair: Path, tmp_pat
     memory = call(*words).json()
     assert memory.keys() >= KEYS
     assert set(memory["seconds"]) == {"merge", "partition", "landmarks", "subgraphs"}
-    assert (memory["method"], memory["parts"], memory["train_kept"], memory["valid_kept"]) == ("csg", 4, 1.0, 1.0)
+    assert (memory["method"], memory["parts"], memory["train_kept"], memory["valid_kept"]) == (
+        "auto+landmarks",
+        4,
+        1.0,
+        1.0,
+    )
     assert memory["max_size"] <= 1900
     folder = call(*words, "--out", tmp_path / "run").json()
     same = KEYS - {"seconds", "peak_memory_mb"} | {"sizes", "source_sizes", "num_landmarks", "edge_cut"}

@@ -20,7 +20,7 @@ def test_a_dry_run_only_looks(pair: Path, finished: Path, tmp_path: Path, monkey
     again = call("align", "--resume", "--out", finished, "--dry-run", "--json").json()
     assert {**again, "seconds": None} == {**facts, "seconds": None}
     assert (facts["source_entities"], facts["target_entities"], facts["seeds"]) == (200, 180, 45)
-    stages = {"load", "divide", "train", "search", "match", "evaluate"}
+    stages = {"load", "divide", "train", "integrate", "search", "match", "evaluate"}
     assert set(facts["seconds"]) == set(facts["memory_mb"]) == stages
     assert all(mb > 0 for mb in facts["memory_mb"].values())
     assert facts["peak_memory_mb"] == max(facts["memory_mb"].values())

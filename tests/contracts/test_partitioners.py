@@ -47,6 +47,8 @@ def test_covers_every_entity_with_the_parts_asked_for(name: str, task: Alignment
 
 
 def test_same_seed_same_partition(name: str, task: AlignmentTask) -> None:
+    if name == "kaminpar_parallel":
+        pytest.skip("its threads race; its description says so")
     first, second = divide(name, task, seed=5), divide(name, task, seed=5)
     np.testing.assert_array_equal(first.entities, second.entities)
     np.testing.assert_array_equal(first.part_ptr, second.part_ptr)
@@ -58,10 +60,10 @@ def test_refuses_numbers_of_parts_that_cannot_be(name: str, task: AlignmentTask)
             divide(name, task, num_parts)
 
 
-def test_keeps_most_seeds_and_metis_all(name: str, task: AlignmentTask) -> None:
+def test_keeps_most_seeds_and_all_on_the_merged_graph(name: str, task: AlignmentTask) -> None:
     quality = measure_quality(task, merge(task), divide(name, task))
     assert quality.train_kept is not None
-    assert quality.train_kept >= (1.0 if name == "metis" else 0.6)
+    assert quality.train_kept >= (0.6 if name in ("cps", "sbp") else 1.0)
 
 
 def test_landmarks_go_over_any_partition(name: str, task: AlignmentTask) -> None:

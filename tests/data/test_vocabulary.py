@@ -4,9 +4,11 @@ from random import Random
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from largegnn.data import vocabulary
 from largegnn.data.batch import TripleBatch
 from largegnn.data.iri import decode_names, encode_names
 from largegnn.data.vocabulary import (
@@ -76,6 +78,13 @@ def test_lookup_says_what_is_not_there() -> None:
 def test_strings_survive(strings: list[str]) -> None:
     table = to_strings(pl.Series(strings, dtype=pl.String))
     assert list(table) == strings
+
+
+def test_strings_of_several_pieces_survive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vocabulary, "_NAMES_AT_ONCE", 2)
+    strings = ["", "Ödön", "b", "", "cc", "d" * 9, ""]
+    assert list(to_strings(pl.Series(strings))) == strings
+    assert list(to_strings(pl.Series([], dtype=pl.String))) == []
 
 
 @given(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from largegnn.artifacts import CandidateGraph, FloatArray, Neighbors
 from largegnn.errors import ArtifactError
-from largegnn.matching.candidates import build_candidates, csls, edge_ranks, margins, preferred, rank_at
+from largegnn.matching.candidates import among_best, build_candidates, csls, edge_ranks, margins, preferred, rank_at
 from tests.matching.random_candidates import EIGHTHS, SOURCES, TARGETS, edges_of, scored_graphs
 
 NOTHING = -np.inf
@@ -179,3 +179,14 @@ def test_ranks_of_many_are_those_of_a_sort() -> None:
     starts = np.searchsorted(ends[order], np.arange(50_000))
     expected[order] = np.arange(number) - starts[ends[order]] + 1
     assert np.array_equal(rank_at(ends, scores), expected)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_the_k_best_are_those_of_rank_k_or_better(k: int) -> None:
+    """Scores of one digit, so that many are equal, -inf among them."""
+    rng = np.random.default_rng(k)
+    ends = rng.integers(0, 12, 200).astype(np.int32)
+    scores = np.round(rng.standard_normal(200), 0).astype(np.float32)
+    scores[::17] = -np.inf
+    np.testing.assert_array_equal(among_best(ends, scores, k), rank_at(ends, scores) <= k)
+    assert not len(among_best(ends[:0], scores[:0], k))

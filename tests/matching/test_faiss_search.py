@@ -70,6 +70,16 @@ def test_lists_that_do_not_pay_are_left_for_the_exact_search(sides: tuple[UnitRo
     assert (found.record.recall, found.record.method) == (None, "torch")
 
 
+def test_an_exact_search_of_hours_does_not_take_over(
+    sides: tuple[UnitRows, UnitRows], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "MOST_EXACT", 1.0)
+    found = ivf_search(*sides, 10, RecallAim(0.99, most_read=0.1))
+    assert found.record.recall is not None, "approximate, and it says how well"
+    assert found.record.recall < 0.99
+    assert "less than the 0.9900 asked for" in caplog.text
+
+
 def test_the_least_effort_is_found_by_doubling_and_halving() -> None:
     tried: list[int] = []
 

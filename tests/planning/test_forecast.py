@@ -33,7 +33,8 @@ def test_sizes_by_hand(toy_folder: Path) -> None:
     assert (found.source_entities, found.target_entities, found.triples) == (5, 6, 11)
     assert (found.seeds, found.valid_links) == (2, 1)
     assert (found.subgraphs, found.cap, found.reason) == (2, 8, "both given")
-    assert list(found.seconds) == list(found.memory_mb) == ["load", "divide", "train", "search", "match", "evaluate"]
+    stages = ["load", "divide", "train", "integrate", "search", "match", "evaluate"]
+    assert list(found.seconds) == list(found.memory_mb) == stages
     assert found.peak_memory_mb == max(found.memory_mb.values())
     assert found.rows() == [
         ("source entities", "5"),

@@ -8,7 +8,7 @@ import pytest
 
 from largegnn.artifacts import AlignmentTask, DivisionPlan
 from largegnn.planning import seconds as timing
-from largegnn.planning.seconds import estimate_seconds
+from largegnn.planning.seconds import estimate_seconds, longest_search_seconds
 from largegnn.settings import PRESETS, Settings, resolve
 from tests.noisy_vectors import tiny_task
 from tests.planning.sized_tasks import sized_task
@@ -28,13 +28,13 @@ def steady_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_long_stage_has_seconds() -> None:
     seconds = estimate(tiny_task())
-    assert list(seconds) == ["load", "divide", "train", "search", "match", "evaluate"]
+    assert list(seconds) == ["load", "divide", "train", "integrate", "search", "match", "evaluate"]
     assert all(value > 0 for value in seconds.values())
 
 
 def test_rounds_train_search_and_match_again() -> None:
     once, more = estimate(tiny_task()), estimate(tiny_task(), "rounds.number=2", "rounds.epochs=25")
-    for stage in ("train", "search", "match"):
+    for stage in ("train", "integrate", "search", "match"):
         assert more[stage] == pytest.approx(3 * once[stage])
     assert more["evaluate"] == once["evaluate"]
 
@@ -51,3 +51,15 @@ def test_an_exact_search_grows_with_the_square_and_an_approximate_one_does_not()
     assert two == pytest.approx(2**1.5 * million, rel=0.01)
     exact = 4 * 1e12 * 384 / SPEED
     assert million < exact / 5
+
+
+def test_an_approximate_search_may_become_exact_unless_that_takes_hours() -> None:
+    """100,000 a side less one seed: 4 x 99,999^2 x 384 operations at nine tenths of the speed."""
+    settings = resolve(Settings, PRESETS, overrides=["device=cpu"])
+    exact = 4 * 99_999**2 * 384 / (0.9 * SPEED)
+    assert longest_search_seconds(sized_task(100_000), settings) is None, "small enough to be exact at once"
+    at_300k = longest_search_seconds(sized_task(300_000), settings)
+    assert at_300k == pytest.approx(9 * exact, rel=0.01)
+    assert longest_search_seconds(sized_task(1_000_000), settings) is None, "never handed over"
+    exactly = resolve(Settings, PRESETS, overrides=["device=cpu", "search.method=torch"])
+    assert longest_search_seconds(sized_task(300_000), exactly) is None

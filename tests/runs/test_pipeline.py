@@ -65,6 +65,14 @@ def test_everything_once_then_reused(toy_folder: Path, tmp_path: Path, said: pyt
     assert np.array_equal(again.artifact("task", AlignmentTask).triples, run.artifact("task", AlignmentTask).triples)
 
 
+def test_what_was_made_is_mapped_from_the_folder_not_kept(toy_folder: Path, tmp_path: Path) -> None:
+    run = run_pipeline(tmp_path / "run", DataInput(folder=toy_folder), Settings())
+    array: object = run.artifact("merged", MergedGraph).neighbors
+    while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
+        array = array.base
+    assert isinstance(array, np.memmap)
+
+
 def test_force_from_to(toy_folder: Path, tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
     given, out = DataInput(folder=toy_folder), tmp_path / "run"
     with pytest.raises(InputError, match="no intact stage load"):

@@ -57,6 +57,7 @@ def judge(
         settings.match,
         settings.rounds,
         settings.evaluate,
+        settings.search,
         settings.seed,
         "cpu",
     ).outcome

@@ -15,7 +15,7 @@ from largegnn.artifacts.literals import Literals
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadSummary
 from largegnn.data.write import write_pair
-from largegnn.runs.pipeline import run_pipeline
+from largegnn.runs.pipeline import put_stage, run_pipeline
 from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore
 from largegnn.settings import PRESETS, Settings, resolve
@@ -94,8 +94,10 @@ def test_the_figures_see_the_difference(runs: tuple[Path, Path]) -> None:
 
 
 def test_a_run_hides_the_test_links_and_nothing_else(toy_task: AlignmentTask, tmp_path: Path) -> None:
-    run = Run(Settings(), RunStore(tmp_path))
-    run.keep(Loaded(toy_task, TaskNames(NO_NAMES, NO_NAMES), Literals.empty(), LoadSummary.of_task(toy_task)))
+    store = RunStore(tmp_path)
+    loaded = Loaded(toy_task, TaskNames(NO_NAMES, NO_NAMES), Literals.empty(), LoadSummary.of_task(toy_task))
+    put_stage(store, Settings(), {}, "load", loaded)
+    run = Run(Settings(), store)
     hidden = run.task_without_test_links()
     assert hidden.test_links.shape == (0, 2)
     for field in dataclasses.fields(AlignmentTask):

@@ -60,6 +60,11 @@ class Neighbors:
             return self
         return Neighbors(self.queries[rows], self.ids[rows], self.scores[rows], self.record)
 
+    def of(self, entities: IntArray) -> Neighbors:
+        """What was found for these entities (m,), ascending, all of them queries."""
+        rows = self.row_of(entities)
+        return Neighbors(self.queries[rows], self.ids[rows], self.scores[rows], self.record)
+
     def row_of(self, entities: IntArray) -> IntArray:
         """The row of each of these entities (m,) among the queries, (m,); -1 for those that are none."""
         if not len(self.queries):

@@ -53,7 +53,7 @@ def divide_command(
     request: options.RunRequest,
     method: Annotated[
         str | None,
-        typer.Option("--method", help=f"{', '.join(METHODS)}, or any partitioner. Several with commas. Default: csg."),
+        typer.Option("--method", help=f"{', '.join(METHODS)}, or any partitioner. Several with commas. Default: auto."),
     ] = None,
     parts: Annotated[
         str | None, typer.Option("--parts", help="Number of subgraphs. Several with commas. (division.parts)")

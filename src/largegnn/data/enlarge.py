@@ -22,6 +22,7 @@ from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
 from largegnn.artifacts.literals import Literals
 from largegnn.data.batch import TripleBatch
 from largegnn.data.blank import highest_number, renumbered
+from largegnn.data.limits import refuse_too_many
 from largegnn.data.links import check_known, check_splits, read_named_links
 from largegnn.data.literal_rows import LiteralCoder, LiteralRows, join_literals
 from largegnn.data.readers import read_triples
@@ -109,6 +110,11 @@ def enlarge_task(
         (len(source.relations) - len(old[0].relations), len(target.relations) - len(old[1].relations)),
         (len(source.triples) - len(old[0].triples), len(target.triples) - len(old[1].triples)),
     ]
+    refuse_too_many(
+        entities=len(source.entities) + len(target.entities),
+        relations=len(source.relations) + len(target.relations),
+        triples=len(source.triples) + len(target.triples),
+    )
     entity_of_old = shifted_ids(task.num_source_entities, task.num_target_entities, num_added[0][0])
     relation_of_old = shifted_ids(task.num_source_relations, task.num_target_relations, num_added[1][0])
     enlarged_names = TaskNames(

@@ -20,6 +20,7 @@ from largegnn.artifacts import AlignmentTask, IntArray, TaskNames, are_among
 from largegnn.artifacts.literals import Literals
 from largegnn.data.decisions import DecisionIds, decision_ids
 from largegnn.data.inputs import DataInput, PairFiles, find_files
+from largegnn.data.limits import refuse_too_many
 from largegnn.data.links import (
     NamedLinks,
     check_known,
@@ -63,6 +64,11 @@ def load_pair(given: DataInput, settings: DataSettings | None = None, *, keep_li
 
     source_ids = source.numbered([named.frame["source"] for named in links.values()], salt=1)
     target_ids = target.numbered([named.frame["target"] for named in links.values()], salt=2)
+    refuse_too_many(
+        entities=len(source_ids.entities) + len(target_ids.entities),
+        relations=len(source_ids.relations) + len(target_ids.relations),
+        triples=len(source_ids.triples) + len(target_ids.triples),
+    )
     splits, num_held_out = _number_links(links, source_ids.entities, target_ids.entities, settings)
     names = TaskNames(
         to_strings(pl.concat([source_ids.entities, target_ids.entities])),

@@ -18,6 +18,7 @@ import polars as pl
 from largegnn.artifacts import IntArray, StringTable
 from largegnn.data.batch import LiteralBatch, ReadCounts, TripleBatch, no_names
 from largegnn.data.iri import decode_names
+from largegnn.data.limits import refuse_too_many
 from largegnn.machine.progress import progress
 
 __all__ = [
@@ -75,6 +76,7 @@ def code_batches(batches: Iterable[TripleBatch], keep: Callable[[LiteralBatch], 
             work.advance(len(batch.heads) + len(batch.literals))
     entity_names, entity_codes = entities.finish()
     relation_names, relation_codes = relations.finish()
+    refuse_too_many(entities=len(entity_names), relations=len(relation_names), triples=sum(map(len, relation_codes)))
     # Each batch's entity codes are its heads, then its tails.
     triples = np.empty((sum(map(len, relation_codes)), 3), dtype=np.int32)
     end = 0
@@ -173,11 +175,15 @@ def sorted_distinct(rows: IntArray, limits: tuple[int, ...]) -> IntArray:
 
 
 def to_strings(names: pl.Series) -> StringTable:
-    """A column of names as a string table."""
+    """A column of names as a string table; beside it only a piece of the names is in memory."""
     ptr = np.zeros(len(names) + 1, dtype=np.int64)
     np.cumsum(names.str.len_bytes().to_numpy(), out=ptr[1:])
-    joined: str = names.str.join("").item() if len(names) else ""
-    return StringTable(np.frombuffer(joined.encode("utf-8"), dtype=np.uint8), ptr)
+    data = np.empty(int(ptr[-1]), dtype=np.uint8)
+    for first in range(0, len(names), _NAMES_AT_ONCE):
+        last = min(first + _NAMES_AT_ONCE, len(names))
+        joined: str = names[first:last].str.join("").item()
+        data[ptr[first] : ptr[last]] = np.frombuffer(joined.encode("utf-8"), dtype=np.uint8)
+    return StringTable(data, ptr)
 
 
 def name_column(table: StringTable) -> pl.Series:

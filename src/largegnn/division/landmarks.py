@@ -23,7 +23,6 @@ budget. Memory: about fifteen bytes per node and thread, and the result.
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -33,6 +32,7 @@ from scipy import sparse
 from largegnn.artifacts import IntArray, MergedGraph, Partition
 from largegnn.division.landmark_walk import choose_landmarks
 from largegnn.errors import InputError
+from largegnn.machine.devices import num_processors
 
 __all__ = ["add_landmarks", "influence"]
 
@@ -81,7 +81,7 @@ def add_landmarks(
         )
         return np.union1d(part, _rows_of(entities_by_node, entity_ptr, landmarks))
 
-    with ThreadPoolExecutor(num_threads or _num_processors()) as pool:
+    with ThreadPoolExecutor(num_threads or num_processors()) as pool:
         parts = list(pool.map(fill, range(partition.num_parts)))
     part_ptr = np.concatenate([[0], np.cumsum([len(part) for part in parts], dtype=np.int64)])
     return Partition(partition.num_entities, np.concatenate(parts), part_ptr)
@@ -122,10 +122,3 @@ def _check_settings(eta: float, decay: float, hops: int) -> None:
     ):
         if not fine:
             raise InputError(f"landmarks cannot be chosen with this {name}", expected=expected, found=str(value))
-
-
-def _num_processors() -> int:
-    """Processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

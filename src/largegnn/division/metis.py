@@ -20,7 +20,7 @@ import numpy.typing as npt
 from largegnn.artifacts import IntArray, MergedGraph, Partition
 from largegnn.errors import InputError
 
-__all__ = ["merged_metis", "partition_csr", "partition_graph"]
+__all__ = ["check_num_parts", "merged_metis", "partition_csr", "partition_graph", "without_empty_parts"]
 
 _SMALL_GRAPH_EDGES = 1_000_000
 _CUTS_OF_SMALL_GRAPH = 4
@@ -49,7 +49,7 @@ def partition_csr(
     import pymetis
 
     num_nodes = len(neighbor_ptr) - 1
-    _check_num_parts(num_parts, num_nodes)
+    check_num_parts(num_parts, num_nodes)
     if num_parts == 1:
         return np.zeros(num_nodes, dtype=np.int32)
     width = pymetis.zero_copy_dtype()
@@ -66,20 +66,7 @@ def partition_csr(
         recursive=False,
         options=options,
     )
-    return _without_empty_parts(np.asarray(division.vertex_part, dtype=np.int32), num_parts)
-
-
-def _check_num_parts(num_parts: int, num_nodes: int) -> None:
-    """Refuse a number of parts that would leave a part without a node."""
-    if num_nodes == 0:
-        raise InputError("there is nothing to divide: the graph has no entities", fix="check the triple files")
-    if not 1 <= num_parts <= num_nodes:
-        raise InputError(
-            "the graph cannot be divided into that many parts",
-            expected=f"1 to {num_nodes} parts, as the graph has {num_nodes} nodes",
-            found=f"{num_parts} parts",
-            fix="choose a number of parts in that range",
-        )
+    return without_empty_parts(np.asarray(division.vertex_part, dtype=np.int32), num_parts)
 
 
 def _check_width(width: np.dtype[np.integer[npt.NBitBase]], num_slots: int, total_weight: int) -> None:
@@ -94,8 +81,21 @@ def _check_width(width: np.dtype[np.integer[npt.NBitBase]], num_slots: int, tota
         )
 
 
-def _without_empty_parts(part_of_node: IntArray, num_parts: int) -> IntArray:
-    """Give each empty part one node of the parts with the most nodes.
+def check_num_parts(num_parts: int, num_nodes: int) -> None:
+    """Refuse a number of parts that would leave a part without a node."""
+    if num_nodes == 0:
+        raise InputError("there is nothing to divide: the graph has no entities", fix="check the triple files")
+    if not 1 <= num_parts <= num_nodes:
+        raise InputError(
+            "the graph cannot be divided into that many parts",
+            expected=f"1 to {num_nodes} parts, as the graph has {num_nodes} nodes",
+            found=f"{num_parts} parts",
+            fix="choose a number of parts in that range",
+        )
+
+
+def without_empty_parts(part_of_node: IntArray, num_parts: int) -> IntArray:
+    """Give each empty part one node of the parts with the most nodes; `part_of_node` (num_nodes,).
 
     METIS leaves parts empty where there are hardly more nodes than parts, or hardly any edges.
     """
@@ -104,9 +104,9 @@ def _without_empty_parts(part_of_node: IntArray, num_parts: int) -> IntArray:
     if len(empty) == 0:
         return part_of_node
     by_part = np.argsort(part_of_node, kind="stable")
-    place_in_part = np.arange(len(by_part)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rank_in_part = np.arange(len(by_part)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     # The nodes that stand last in their parts move; whoever stands first stays, so that no part is emptied.
-    moved = by_part[np.argsort(-place_in_part, kind="stable")[: len(empty)]]
+    moved = by_part[np.argsort(-rank_in_part, kind="stable")[: len(empty)]]
     result = part_of_node.copy()
     result[moved] = empty
     return result

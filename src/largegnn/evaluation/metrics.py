@@ -25,8 +25,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from largegnn.artifacts import IntArray
+from largegnn.artifacts import FloatArray, IntArray, Mask
 from largegnn.errors import ArtifactError
+from largegnn.machine.compiled import compiled
 from largegnn.machine.precision import full_precision
 from largegnn.machine.progress import progress
 
@@ -35,6 +36,7 @@ __all__ = [
     "SAME_SCORE",
     "Ranks",
     "Scoring",
+    "have_direction",
     "rank_edges",
     "rank_links",
     "rank_links_by",
@@ -46,6 +48,7 @@ _SCORINGS: tuple[Scoring, ...] = ("cosine", "csls")
 SAME_SCORE = 1e-6
 # Multiplications for the ranks by cosine and CSLS: some ten minutes on two cores, on a GPU one or two.
 MOST_PRODUCTS = {"cpu": 1e13, "cuda": 2e15}
+_PIECE = 1 << 14  # rows looked at in one go
 _COUNTED_AT_ONCE = 1 << 23  # entries compared in one go
 
 
@@ -153,11 +156,12 @@ def rank_matrix(scores: torch.Tensor, gold_rows: IntArray, gold_columns: IntArra
         column_gold[indices[1][chosen]] = gold[chosen] - same
         in_rows = torch.empty(scores.shape[0], dtype=torch.int64, device=scores.device)
         in_columns = torch.zeros(scores.shape[1], dtype=torch.int64, device=scores.device)
-        step = max(1, _COUNTED_AT_ONCE // max(scores.shape[1], 1))
+        room = _counting_room(scores)
+        step = max(len(room), 1)
         for start in range(0, len(scores), step):
             chunk = scores[start : start + step]
-            in_rows[start : start + step] = (chunk >= row_gold[start : start + step, None]).sum(dim=1)
-            in_columns += (chunk >= column_gold).sum(dim=0)
+            in_rows[start : start + step] = _reaching(chunk, row_gold[start : start + step, None], room).sum(dim=1)
+            in_columns += _reaching(chunk, column_gold, room).sum(dim=0).to(torch.int64)
         ranks[0, chosen] = in_rows[indices[0][chosen]]
         ranks[1, chosen] = in_columns[indices[1][chosen]]
     forward, backward = ranks.cpu().numpy()
@@ -184,15 +188,38 @@ def rank_edges(
     same: float = SAME_SCORE,
 ) -> IntArray:
     """Rank gold edges (k,) among the edges (e,) that share their end; one that is no edge (NaN) is last of all."""
-    order = np.argsort(ends, kind="stable")
-    starts = np.searchsorted(ends[order], gold_ends)
-    stops = np.searchsorted(ends[order], gold_ends, side="right")
-    # As good as the gold, counted by running sums over the edges of each gold's end.
-    owner = np.repeat(np.arange(len(gold_ends)), stops - starts)
-    within = np.arange(len(owner)) - np.repeat(np.cumsum(stops - starts) - (stops - starts), stops - starts)
-    rivals = scores[order[starts[owner] + within]]
-    as_good = np.bincount(owner[rivals >= gold_scores[owner] - same], minlength=len(gold_ends))
-    return np.where(np.isnan(gold_scores), max(num_candidates, 2), as_good)
+    # Golds are few and edges many: golds are sorted by end, and each edge is compared with those of its end.
+    order = np.argsort(gold_ends, kind="stable")
+    num_ends = 1 + max(int(ends.max(initial=-1)), int(gold_ends.max(initial=-1)))
+    gold_ptr = np.zeros(num_ends + 1, dtype=np.int64)
+    np.cumsum(np.bincount(gold_ends, minlength=num_ends), out=gold_ptr[1:])
+    as_good = np.zeros(len(gold_ends), dtype=np.int64)
+    bars = gold_scores[order].astype(np.float64) - same
+    _count_rivals(np.array(ends, dtype=np.int32), np.array(scores, dtype=np.float32), gold_ptr, bars, as_good)
+    ranks = np.empty_like(as_good)
+    ranks[order] = as_good
+    return np.where(np.isnan(gold_scores), max(num_candidates, 2), ranks)
+
+
+@compiled
+def _count_rivals(
+    ends: IntArray,
+    scores: npt.NDArray[Any],
+    gold_ptr: IntArray,
+    bars: npt.NDArray[Any],
+    as_good: IntArray,
+) -> None:
+    """Count, for each gold of an end, the edges of that end whose score reaches its bar."""
+    for edge in range(len(ends)):
+        for gold in range(gold_ptr[ends[edge]], gold_ptr[ends[edge] + 1]):
+            if scores[edge] >= bars[gold]:
+                as_good[gold] += 1
+
+
+def have_direction(vectors: FloatArray, ids: IntArray) -> Mask:
+    """Which of the vectors (n, d) with these ids (k,) are not zero, (k,); some thousands are read at a time."""
+    pieces = [vectors[ids[start : start + _PIECE]].any(axis=1) for start in range(0, len(ids), _PIECE)]
+    return np.concatenate([*pieces, np.zeros(0, dtype=bool)])
 
 
 def _with_direction(vectors: npt.NDArray[Any], covered: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
@@ -261,7 +288,11 @@ def _count_as_good(
             indices = gold_indices[here, None]
             # The gold is among those counted, once: that is the 1 in "1 + number of others".
             if candidate_means is not None:
-                ranks[0, here] = (scores >= scores.gather(1, indices) - SAME_SCORE).sum(dim=1)
+                bars = scores.gather(1, indices) - SAME_SCORE
+                room = _counting_room(scores)
+                for first in range(0, len(scores), max(len(room), 1)):
+                    some = slice(first, first + len(room))
+                    ranks[0, here][some] = _reaching(scores[some], bars[some], room).sum(dim=1)
                 # Half of CSLS, which is exact, less the query's own mean, which is the same for all its candidates.
                 scores -= candidate_means / 2
             # Ones and zeros in place of the scores need no room, and add up exactly in float32 below 2^24 candidates.
@@ -269,6 +300,19 @@ def _count_as_good(
             work.advance(len(chunk))
     result: IntArray = ranks.cpu().numpy()
     return result
+
+
+def _counting_room(scores: torch.Tensor) -> torch.Tensor:
+    """Room for as many rows of a matrix (q, c) as are compared in one go, at least one."""
+    return torch.empty_like(scores[: max(1, _COUNTED_AT_ONCE // max(scores.shape[1], 1))])
+
+
+def _reaching(scores: torch.Tensor, bars: torch.Tensor, room: torch.Tensor) -> torch.Tensor:
+    """One where a score (q, c) reaches its bar, else zero, in `room`.
+
+    Ones and zeros of float32 add up exactly below 2^24 of them, and eight times as fast as truth values.
+    """
+    return torch.ge(scores, bars, out=room[: len(scores)])
 
 
 def _rest_last(ranks: IntArray, ranked: npt.NDArray[np.bool_], last: int) -> IntArray:

@@ -48,7 +48,10 @@ def is_complete(free: Mask, num_sources: int, links: IntArray) -> bool:
 
 def _first_of_each(pairs: IntArray) -> IntArray:
     """The index of the first of equal pairs (p, 2), for each distinct pair."""
-    return np.unique(pair_keys(pairs), return_index=True)[1]
+    keys = pair_keys(pairs)
+    order = np.argsort(keys, kind="stable")  # alignments come sorted, which takes no time to find out
+    first: IntArray = order[np.diff(keys[order], prepend=-1) != 0]
+    return first
 
 
 def _distinct_keys(pairs: IntArray) -> IntArray:

@@ -14,7 +14,7 @@ from largegnn.errors import InputError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["MemoryBudget", "choose_device", "memory_budget"]
+__all__ = ["MemoryBudget", "choose_device", "memory_budget", "num_processors"]
 
 # What may be planned with: a GPU is ours alone, the machine's memory is shared with everything else on it.
 _GPU_SHARE, _MACHINE_SHARE = 0.8, 0.5
@@ -74,3 +74,10 @@ def choose_device(name: str) -> torch.device:
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError("there is no GPU that can be used", fix="leave --device out, or name cpu")
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def num_processors() -> int:
+    """Processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -5,7 +5,7 @@ one edge for each distinct pair, sorted by source and target, with its cosine; a
 ranks of edges at either end, the best rival of an edge, its CSLS score.
 The idea: all later decisions look at these edges alone, so their cost and memory are linear in the entities however
 large the graphs are. Edges are grouped by their ends in passes that count, not sort; the one sort is that of the scores
-for `edge_ranks`, which serves both ends.
+for `edge_ranks`, which serves both ends. Who is among the k best is found without it (`among_best`).
 Cost: O(edges), O(edges log edges) for ranks; an edge takes 12 bytes, and some 40 more while something is asked.
 """
 
@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from largegnn.artifacts import CandidateGraph, EdgeRanks, FloatArray, IntArray, Neighbors
+from largegnn.artifacts import CandidateGraph, EdgeRanks, FloatArray, IntArray, Mask, Neighbors
 from largegnn.artifacts.arrays import frozen
 from largegnn.errors import ArtifactError
 from largegnn.machine.compiled import compiled
 from largegnn.matching.uniting import unite
 
 __all__ = [
+    "among_best",
     "build_candidates",
     "csls",
     "edge_ranks",
@@ -64,6 +65,18 @@ def edge_ranks(graph: CandidateGraph, scores: FloatArray) -> EdgeRanks:
     """The ranks of the edges at both ends: `rank_at` twice, for the price of one sort."""
     order = _by_score(scores)
     return EdgeRanks(_count_off(graph.sources, order), _count_off(graph.targets, order))
+
+
+def among_best(ends: IntArray, scores: FloatArray, k: int) -> Mask:
+    """Which edges (e,) are among the k of the highest score at their end, equal ones by index; nothing is sorted."""
+    ends = frozen(ends, np.int32, (None,), "ends")
+    num_entities = int(ends.max(initial=-1)) + 1
+    best = np.empty((num_entities, k), dtype=np.float32)
+    edges = np.full((num_entities, k), -1, dtype=np.int64)
+    _find_best(ends, frozen(scores, np.float32, (len(ends),), "scores"), best, edges)
+    found = np.zeros(len(ends), dtype=bool)
+    found[edges[edges >= 0]] = True
+    return found
 
 
 def rank_at(ends: IntArray, scores: FloatArray) -> IntArray:
@@ -142,6 +155,21 @@ def _number(ends: IntArray, order: IntArray, counts: IntArray, numbers: IntArray
         edge = order[index]
         counts[ends[edge]] += 1
         numbers[edge] = counts[ends[edge]]
+
+
+@compiled
+def _find_best(ends: IntArray, scores: FloatArray, best: FloatArray, edges: IntArray) -> None:
+    """Keep the k best scores of each entity and their edges, in order; of equal ones the first comes first."""
+    k = best.shape[1]
+    for edge in range(len(ends)):
+        end, score = ends[edge], scores[edge]
+        place = k
+        while place > 0 and (edges[end, place - 1] < 0 or score > best[end, place - 1]):
+            place -= 1
+        if place < k:
+            for after in range(k - 1, place, -1):
+                best[end, after], edges[end, after] = best[end, after - 1], edges[end, after - 1]
+            best[end, place], edges[end, place] = score, edge
 
 
 @compiled

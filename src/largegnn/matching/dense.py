@@ -21,9 +21,12 @@ _MOST_BYTES = {"cpu": 6 << 30, "cuda": 16 << 30}
 _Vectors = npt.NDArray[np.float32]
 
 
-def fits_dense(shape: tuple[int, int], device: torch.device) -> bool:
-    """Whether all scores of so many rows and columns may be held on a device."""
-    return max(shape) <= _MOST_ROWS and 4 * shape[0] * shape[1] <= _MOST_BYTES[device.type]
+def fits_dense(shape: tuple[int, int], device: torch.device, max_bytes: int | None = None) -> bool:
+    """Whether all scores of so many rows and columns may be held on a device; main memory may be bounded further."""
+    most = _MOST_BYTES[device.type]
+    if max_bytes is not None and device.type == "cpu":
+        most = min(most, max_bytes)
+    return max(shape) <= _MOST_ROWS and 4 * shape[0] * shape[1] <= most
 
 
 def cosine_matrix(left: _Vectors, right: _Vectors, device: torch.device) -> torch.Tensor:

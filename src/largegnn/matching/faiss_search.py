@@ -11,7 +11,8 @@ reported is the recall of the sample at the number used. Faiss only proposes can
 scored anew from the original vectors, so IVF can hold its copy in half the memory, as float16.
 Where neighbours lie scattered, IVF has to read many of its lists, the large ones first; and reading rows for one query
 at a time was 12 times slower a row than a matrix product (150,000 rows of 384, two cores), so that a twentieth of the
-lists took as long as everything. Where a fiftieth does not reach the recall, `torch_search` takes over and is exact.
+lists took as long as everything. Where a fiftieth does not reach the recall, `torch_search` takes over and is exact;
+but not where that would take hours: then the recall of a fiftieth has to do, with a warning.
 
 Cost for n rows: IVF builds in O(n^1.5 d), n d 2 bytes; a query takes O(probes sqrt(n) d). HNSW builds in about
 O(n log(n) d) with a large factor, n (4 d + 270) bytes. Seeded, and the same for any number of threads but for HNSW,
@@ -36,7 +37,7 @@ from largegnn.machine.progress import progress
 from largegnn.matching.torch_search import FLOAT64, Scoring, run_passes, torch_search
 from largegnn.matching.unit_rows import UnitRows, best_of, neighbors_of_rows
 
-__all__ = ["RecallAim", "flat_search", "hnsw_search", "ivf_search"]
+__all__ = ["MOST_EXACT", "RecallAim", "flat_search", "hnsw_search", "ivf_search"]
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +45,8 @@ _SPARE = 6  # candidates beyond k, for what rounding swaps around the k-th
 _PIECE_ROWS = 1 << 14
 _LEAST_TRAINING, _TRAINING = 39, 64  # rows a centroid, at least and at most: more change little
 _ROUNDS = 10
+# Multiply-adds of an exact search that may take over: some twenty minutes on two cores.
+MOST_EXACT = 1e14
 _HNSW_LINKS, _HNSW_EFFORT, _HNSW_MOST = 32, 200, 4096
 
 
@@ -101,7 +104,8 @@ def ivf_search(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, *, s
         return _search(propose, rows, corpus, k)
 
     probes, reached = _tune(truth, search, 1, math.ceil(aim.most_read * len(centroids)), "IVF lists read")
-    if reached < aim.recall and aim.most_read < 1:
+    is_affordable = float(len(queries)) * len(corpus) * corpus.dim <= MOST_EXACT
+    if reached < aim.recall and aim.most_read < 1 and is_affordable:
         _log.info("too many lists to read: searching exactly, which takes little longer")
         found = torch_search(queries, corpus, k, max_bytes=aim.max_bytes)
         return replace(found, record=replace(found.record, method="torch"))

@@ -50,9 +50,10 @@ class SearchOptions:
     """How to search.
 
     `recall` is what an approximate search must reach on a sample of `recall_sample` queries; "ivf" may read the share
-    `most_read` of its lists for that, and hands over to "torch" where it takes more (1: never); `half` starts an exact
-    search in half precision (None: on a GPU), which changes its time, not its result; `max_memory_gb` bounds what a
-    search makes beyond its input and output, for "ivf" and "hnsw" also beyond their index.
+    `most_read` of its lists for that, and hands over to "torch" where it takes more (1: never) unless that would take
+    hours; `half` starts an exact search in half precision (None: on a GPU), which changes its time, not its result;
+    `max_memory_gb` bounds what a search makes beyond its input and output, for "ivf" and "hnsw" also beyond their
+    index.
     """
 
     device: str = "cpu"

@@ -6,17 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from largegnn.artifacts import to_plain
+from largegnn.artifacts import AlignmentTask, to_plain
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import load_pair
 from largegnn.machine.metering import available_memory_mb
 from largegnn.planning.division_plan import plan_for
 from largegnn.planning.memory import estimate_memory_mb
-from largegnn.planning.seconds import estimate_seconds
+from largegnn.planning.seconds import estimate_seconds, longest_search_seconds
 from largegnn.planning.seeds import seeds_warning
 from largegnn.settings import Settings
 
 __all__ = ["Forecast", "forecast"]
+
+_WORTH_SAYING = 60.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def forecast(given: DataInput, settings: Settings) -> Forecast:
     task = load_pair(given, settings.data, keep_literals=settings.keep_literals).task
     plan = plan_for(task, settings.division, settings.landmarks, settings.device)
     memory = {stage: round(mb) for stage, mb in estimate_memory_mb(task, settings, plan).items()}
-    warnings = [seeds_warning(task, settings.protocol.seeds_from)]
+    warnings = [seeds_warning(task, settings.protocol.seeds_from), _search_warning(task, settings)]
     free = available_memory_mb()
     if free is not None and max(memory.values()) > free:
         stage = max(memory, key=lambda name: memory[name])
@@ -75,4 +77,15 @@ def forecast(given: DataInput, settings: Settings) -> Forecast:
         seconds={stage: round(seconds, 1) for stage, seconds in estimate_seconds(task, settings, plan).items()},
         memory_mb=memory,
         warnings=tuple(warning for warning in warnings if warning is not None),
+    )
+
+
+def _search_warning(task: AlignmentTask, settings: Settings) -> str | None:
+    """What to say of a search that may become an exact one."""
+    longest = longest_search_seconds(task, settings)
+    if longest is None or longest < _WORTH_SAYING:
+        return None
+    return (
+        f"the search takes up to {longest:,.0f} s where inverted lists do not reach a recall of "
+        f"{settings.search.recall:g}: it is then exact; a lower search.recall avoids that"
     )

@@ -3,6 +3,7 @@
 In: a task and settings. Out: the expected peak of each stage in MB. Each is what the process holds at that point, from
 the sizes of its arrays, and what the stage makes beside it; the constants are those that were seen: EN_FR_15K_V1 and
 ContEA_FR_EN on two CPU cores (training 0.8 and 1.3 GB, search 1.1 and 1.5 GB, evaluation 1.3 and 4.7 GB).
+Arrays mapped from files count, as they do in what the system reports; it takes them back where memory is scarce.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["estimate_memory_mb"]
 
 _MB = 1024 * 1024
 _PROGRAM_MB, _WITH_TORCH_MB = 260, 620
-_LOAD_PER_TRIPLE, _DIVIDE_PER_TRIPLE, _TRAIN_PER_TRIPLE = 120, 150, 500
+_LOAD_PER_TRIPLE, _DIVIDE_PER_TRIPLE, _TRAIN_PER_TRIPLE, _INTEGRATE_PER_TRIPLE = 120, 150, 500, 250
 _OUTPUT_PER_DIM = 6
 _SEARCH_CHUNK_MB, _SCORE_BYTES = 370, 4
 _MATCH_PER_EDGE = 60
@@ -32,8 +33,12 @@ def estimate_memory_mb(task: AlignmentTask, settings: Settings, plan: DivisionPl
     num_links = len(task.test_links)
     device = choose_device(settings.device)
     # On a GPU the scores lie in its own memory.
-    is_held = device.type == "cpu" and fits_dense((num_links, num_links), device)
-    dense = 4 * num_links**2 / _MB if is_held else 0.0
+    max_bytes = int(1e9 * settings.search.max_memory_gb)
+    is_small = fits_dense((num_links, num_links), device, max_bytes)
+    dense = 4 * num_links**2 / _MB if is_small and device.type == "cpu" else 0.0
+    # Ranked chunk by chunk, the vectors of both ends are copied, on a processor twice.
+    copies = 0.0 if is_small else (4 if device.type == "cpu" else 2) * 4 * num_links * _OUTPUT_PER_DIM * dim / _MB
+    allowed = 1024 * settings.train.max_memory_gb
     edges = settings.search.k * entities
     most = min(_SEARCH_CHUNK_MB, 1000 * settings.search.max_memory_gb)
     chunk = min(most, _SCORE_BYTES * task.num_source_entities * task.num_target_entities / _MB)
@@ -41,7 +46,12 @@ def estimate_memory_mb(task: AlignmentTask, settings: Settings, plan: DivisionPl
         "load": _PROGRAM_MB + _LOAD_PER_TRIPLE * triples / _MB,
         "divide": _PROGRAM_MB + _DIVIDE_PER_TRIPLE * triples / _MB,
         "train": _WITH_TORCH_MB + tables + vectors + graph,
+        "integrate": _WITH_TORCH_MB
+        + tables / 2
+        + min(vectors, allowed / 2)
+        + min(2 * vectors, allowed / 16)
+        + _INTEGRATE_PER_TRIPLE * triples / _MB,
         "search": resident + chunk,
         "match": resident + _MATCH_PER_EDGE * edges / _MB,
-        "evaluate": resident + dense + min(_SEARCH_CHUNK_MB, _SCORE_BYTES * num_links**2 / _MB),
+        "evaluate": resident + dense + copies + min(_SEARCH_CHUNK_MB, _SCORE_BYTES * num_links**2 / _MB),
     }

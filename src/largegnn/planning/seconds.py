@@ -3,8 +3,9 @@
 In: a task, settings, the plan of its division. Out: seconds of the stages that take long. The work of a stage is
 counted in floating-point operations, the machine's speed is measured in a moment with a matrix product, and the share
 of it that a stage reaches is what makes the estimate come out at what was seen: EN_FR_15K_V1 on two CPU cores (training
-49 s, search 2.4 s, evaluation 11 s), DEBIAN_FILES_1M on an H200 (4.5 ms a step, search 30 s, matching 27 s, evaluation
-133 s) and its approximate search on two cores (237 s for a million queries of 96 numbers).
+49 s, search 2.4 s, evaluation 11 s), DEBIAN_FILES_1M on an H200 (4.5 ms a step, integration 27 s, search 30 s, matching
+27 s) and on two cores (division 17 s, approximate search 237 s for a million queries of 96 numbers, evaluation 7e-5 s
+a link beside the products).
 """
 
 from __future__ import annotations
@@ -18,22 +19,25 @@ from largegnn.artifacts import AlignmentTask, DivisionPlan
 from largegnn.evaluation.metrics import MOST_PRODUCTS
 from largegnn.machine.devices import choose_device
 from largegnn.matching.dense import fits_dense
+from largegnn.matching.faiss_search import MOST_EXACT
 from largegnn.matching.searchers import is_exact
 from largegnn.settings import Settings
 
-__all__ = ["estimate_seconds"]
+__all__ = ["estimate_seconds", "longest_search_seconds"]
 
 _SIDE = 1024  # of the matrix that is multiplied to see how fast the machine is
 _SHARE = {"cpu": 0.25, "cuda": 0.3}
 _LEAST_STEP = {"cpu": 0.02, "cuda": 0.0015}  # seconds; below this a step is bound by other things than arithmetic
 _OUTPUT_PER_DIM = 6  # two blocks of input, first and second layer
 _SEARCH_SHARE = {"cpu": 0.9, "cuda": 1.5}  # half precision on a GPU is faster than what was measured
-_DIVIDE_PER_TRIPLE = 8e-6
-_LOAD_PER_TRIPLE = 3e-6
+_LEAST_SECONDS = 0.2  # of loading and dividing: files are opened and compiled code is read
+_DIVIDE_PER_TRIPLE = 2.5e-6
+_LOAD_PER_TRIPLE = 1.5e-6
+_INTEGRATE_PER_TRIPLE, _INTEGRATE_PER_NUMBER = 1.2e-6, 2e-8
 _APPROXIMATE_PER_NUMBER = 2.2e-6  # of a query, against 1.5 million; lists are read in the square root of the corpus
 _MATCH_PER_EDGE = 1.2e-6
 _TRANSPORT_PER_CELL = {"cpu": 4e-8, "cuda": 4e-10}
-_EVALUATE_PER_LINK = 1.3e-4  # what is done for the candidates of a test link, on a processor in any case
+_EVALUATE_PER_LINK = 7e-5  # what is done for the candidates of a test link, on a processor in any case
 
 
 def estimate_seconds(task: AlignmentTask, settings: Settings, plan: DivisionPlan) -> dict[str, float]:
@@ -57,18 +61,32 @@ def estimate_seconds(task: AlignmentTask, settings: Settings, plan: DivisionPlan
     epochs = train.epochs + settings.rounds.number * settings.rounds.epochs
     sides = task.num_source_entities - num_seeds, task.num_target_entities - num_seeds
     num_links = len(task.test_links)
+    is_small = fits_dense((num_links, num_links), device, int(1e9 * settings.search.max_memory_gb))
     search = _search_seconds(*sides, output, device, measured)
     return {
-        "load": _LOAD_PER_TRIPLE * len(task.triples),
-        "divide": _DIVIDE_PER_TRIPLE * len(task.triples),
+        "load": _LEAST_SECONDS + _LOAD_PER_TRIPLE * len(task.triples),
+        "divide": _LEAST_SECONDS + _DIVIDE_PER_TRIPLE * len(task.triples),
         "train": step * steps * epochs,
+        "integrate": (1 + settings.rounds.number)
+        * (_INTEGRATE_PER_TRIPLE * len(task.triples) + _INTEGRATE_PER_NUMBER * task.num_entities * output),
         "search": (1 + settings.rounds.number) * search,
         "match": (1 + settings.rounds.number) * _MATCH_PER_EDGE * settings.search.k * sum(sides),
         "evaluate": _search_seconds(num_links, num_links, output, device, measured)
         + min(4.0 * num_links**2 * output, 2 * MOST_PRODUCTS[device.type]) / (measured * _SEARCH_SHARE[device.type])
-        + (_TRANSPORT_PER_CELL[device.type] * num_links**2 if fits_dense((num_links, num_links), device) else 0.0)
+        + (_TRANSPORT_PER_CELL[device.type] * num_links**2 if is_small else 0.0)
         + _EVALUATE_PER_LINK * num_links,
     }
+
+
+def longest_search_seconds(task: AlignmentTask, settings: Settings) -> float | None:
+    """What a search takes that begins by inverted lists and has to end exactly; None where it is or stays the same."""
+    device = choose_device(settings.device)
+    num_seeds, dim = len(task.seeds(settings.protocol.seeds_from)), _OUTPUT_PER_DIM * settings.train.dim
+    sides = task.num_source_entities - num_seeds, task.num_target_entities - num_seeds
+    is_approximate = settings.search.method == "auto" and not is_exact(*sides, dim, device)
+    if not is_approximate or float(sides[0]) * sides[1] * dim > MOST_EXACT:
+        return None
+    return 4.0 * sides[0] * sides[1] * dim / (_speed(device) * _SEARCH_SHARE[device.type])
 
 
 def _search_seconds(num_sources: int, num_targets: int, dim: int, device: torch.device, speed: float) -> float:

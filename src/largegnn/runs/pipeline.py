@@ -123,8 +123,8 @@ def _compute(run: Run, store: RunStore, stage: Stage, number: int, stage_print: 
     divisions = arguments.get("divisions")
     with divisions if isinstance(divisions, Repartitioner) else contextlib.nullcontext():
         made = ENGINES[run.settings.engine](stage, arguments)
-    run.keep(made)
     _save(store, run.settings, stage, stage_print, made, meter)
+    run.forget_artifacts(stage.makes)
     _remove_work(store, stage.name)
     cost = run.cost(stage.name)
     _log.info("%s: done in %.2f s, peak memory %.0f MB", stage.name, cost.seconds, cost.peak_memory_mb)

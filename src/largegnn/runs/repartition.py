@@ -1,8 +1,8 @@
 """Repartitioning: divisions with other random seeds, made beside the training, so that no triple is lost for good.
 
 In: a run folder whose graph is merged. Out: the division of any number, mapped from a scratch artifact. The next one is
-always in the making, in a process of its own: METIS holds the interpreter's lock and would stop the training. A
-partitioner that only this process knows is called here.
+always in the making, in a process of its own: METIS and KaMinPar hold the interpreter's lock and would stop the
+training. A partitioner that only this process knows is called here.
 Scratch artifacts are named after the division they vary and are removed once training is past them; the folder they lie
 in goes with the stage.
 """

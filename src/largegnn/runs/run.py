@@ -54,7 +54,7 @@ class Run:
 
     def __init__(self, settings: Settings, store: RunStore, given: DataInput | None = None) -> None:
         self.settings, self.store, self.given = settings, store, given
-        self._made: dict[str, object] = {}
+        self._mapped: dict[str, object] = {}
         self._outcomes: dict[str, object] = {}
         self._channels: tuple[str, ...] | None = None
 
@@ -64,8 +64,8 @@ class Run:
         return self.store.folder
 
     def artifact(self, key: str, kind: type[_Artifact]) -> _Artifact:
-        """An artifact by name, from this process if it was made here, else mapped from the folder."""
-        if key not in self._made:
+        """An artifact by name, mapped from the folder: what no stage looks at takes no memory."""
+        if key not in self._mapped:
             stage = next(stage for stage in STAGES if key in stage.makes)
             if stage.name not in self.store.stages:
                 raise InputError(
@@ -73,8 +73,8 @@ class Run:
                     where=str(self.folder),
                     fix=f"finish it: largegnn align --resume --out {self.folder}",
                 )
-            self._made[key] = self.store.load(stage.name, key, kind)
-        return cast(_Artifact, self._made[key])
+            self._mapped[key] = self.store.load(stage.name, key, kind)
+        return cast(_Artifact, self._mapped[key])
 
     def task(self) -> AlignmentTask:
         """The task, with the anchors that names and values gave it where seeds are few."""
@@ -167,9 +167,10 @@ class Run:
         )
         return dataclasses.replace(report, pairs=found)
 
-    def keep(self, made: object) -> None:
-        """Hold the artifacts that were just made."""
-        self._made |= artifacts_of(made)
+    def forget_artifacts(self, keys: Iterable[str]) -> None:
+        """Let go of artifacts that were made anew; they are mapped from the folder when they are asked for."""
+        for key in keys:
+            self._mapped.pop(key, None)
 
     def forget_outcomes(self, stages: Iterable[str]) -> None:
         """Let go of what these stages found out before they are computed again."""

@@ -60,7 +60,10 @@ PARTITIONERS: Table[Partitioner] = Table(
     "partitioners",
     "partitioner",
     {
+        "auto": "largegnn.division.partitioners:auto",
         "metis": "largegnn.division.partitioners:metis",
+        "kaminpar": "largegnn.division.partitioners:kaminpar",
+        "kaminpar_parallel": "largegnn.division.partitioners:kaminpar_parallel",
         "cps": "largegnn.division.partitioners:cps",
         "sbp": "largegnn.division.partitioners:sbp",
     },

@@ -17,7 +17,10 @@ class DivisionSettings(Section):
     """How the merged graph is divided (stage `partition`)."""
 
     partitioner: Annotated[str, PartOf(PARTITIONERS)] = Field(
-        "metis", description="metis: METIS on the merged graph. cps: the partition of LargeEA. sbp: that of LIME."
+        "auto",
+        description="auto: KaMinPar where it is installed, else METIS. metis: the paper's. kaminpar: with one thread, "
+        "repeatable. kaminpar_parallel: with all threads, not repeatable. cps: the partition of LargeEA. sbp: that of "
+        "LIME.",
     )
     parts: Annotated[int, Field(ge=1, le=100_000)] | Literal["auto"] = Field(
         "auto", description="Number of subgraphs. auto: by the size of the graph and the memory of the device."

@@ -103,7 +103,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "partition",
-        2,
+        3,
         ("load", "merge"),
         # The cap is part of the plan, so the division is made anew when it changes.
         ("seed", "protocol", "division", "landmarks"),
@@ -178,7 +178,7 @@ STAGES: tuple[Stage, ...] = (
         "evaluate",
         4,
         ("load", "literals", "landmarks", "integrate", "rounds", "search", "match"),
-        ("seed", "data", "protocol", "channels", "match", "rounds", "evaluate"),
+        ("seed", "data", "protocol", "channels", "match", "rounds", "evaluate", "search"),
         "largegnn.artifacts:Evaluation",
     ),
     Stage("report", 4, ("load", "literals", "match", "evaluate"), ("report",), "largegnn.stages.report:ReportOutcome"),

@@ -39,6 +39,7 @@ from largegnn.evaluation.metrics import (
     SAME_SCORE,
     Ranks,
     Scoring,
+    have_direction,
     rank_edges,
     rank_links_by,
     rank_matrix,
@@ -53,7 +54,14 @@ from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evid
 from largegnn.matching.searchers import SearchOptions, search_both
 from largegnn.matching.selection import mutual_knn, mutual_top1
 from largegnn.matching.transport import transport_sparse
-from largegnn.settings import DataSettings, EvaluateSettings, MatchSettings, ProtocolSettings, RoundSettings
+from largegnn.settings import (
+    DataSettings,
+    EvaluateSettings,
+    MatchSettings,
+    ProtocolSettings,
+    RoundSettings,
+    SearchSettings,
+)
 
 __all__ = ["Evaluated", "evaluate"]
 
@@ -83,6 +91,7 @@ def evaluate(
     match: MatchSettings,
     rounds: RoundSettings,
     evaluate: EvaluateSettings,
+    search: SearchSettings,
     run_seed: int,
     device: str,
 ) -> Evaluated:
@@ -90,7 +99,7 @@ def evaluate(
     task = task_with_test_links
     ideal, real, rows, num_ranked = None, None, None, None
     if len(task.test_links):
-        ranking = _TestRanking(task, final_embeddings, match, run_seed, choose_device(device))
+        ranking = _TestRanking(task, final_embeddings, match, run_seed, choose_device(device), search.max_memory_gb)
         evidence = literal_evidence.among(task.free(protocol.seeds_from))
         weights = similarity_weights(task.held_out(protocol.seeds_from), source_neighbors, evidence)
         ranks = ranking.ranks(channels, task.seeds(protocol.seeds_from), evidence, weights)
@@ -161,29 +170,46 @@ class _TestRanking:
         match: MatchSettings,
         run_seed: int,
         device: torch.device,
+        max_memory_gb: float,
     ) -> None:
         self._task, self._embeddings = task, embeddings
         self._links, self._match, self._device = task.test_links, match, device
+        self._max_bytes = int(max_memory_gb * 1e9)
         self._sources, self._targets = (np.unique(self._links[:, side]) for side in (0, 1))
-        self._vectors = embeddings.vectors[self._sources], embeddings.vectors[self._targets]
         # A vector of zeros is none; balanced, two of them would find each other.
         self._covered = [
-            np.asarray(embeddings.covered[ids]) & vectors.any(axis=1)
-            for ids, vectors in zip((self._sources, self._targets), self._vectors, strict=True)
+            np.asarray(embeddings.covered[ids]) & have_direction(embeddings.vectors, ids)
+            for ids in (self._sources, self._targets)
         ]
-        self._near_targets, self._near_sources = search_both(
-            self._vectors[0],
-            self._vectors[1],
-            max(_CANDIDATES, match.csls_k),
-            source_ids=self._sources,
-            target_ids=self._targets,
-            source_covered=self._covered[0],
-            target_covered=self._covered[1],
-            options=SearchOptions(device=str(device), seed=run_seed % 2**31),
+        self._near_targets, self._near_sources = self._search(
+            SearchOptions(device=str(device), seed=run_seed % 2**31, max_memory_gb=max_memory_gb)
         )
         shape = (len(self._sources), len(self._targets))
         # Whether all scores may be held at once, and there is one for every pair.
-        self._is_small = fits_dense(shape, device) and all(bool(covered.all()) for covered in self._covered)
+        self._is_small = fits_dense(shape, device, self._max_bytes) and all(
+            bool(covered.all()) for covered in self._covered
+        )
+
+    def _search(self, options: SearchOptions) -> tuple[Neighbors, Neighbors]:
+        """The nearest test entities of each test entity; the vectors are read where they lie, not copied."""
+        split = self._task.num_source_entities
+        masks = [np.zeros(size, dtype=bool) for size in (split, self._task.num_target_entities)]
+        masks[0][self._sources], masks[1][self._targets - split] = self._covered
+        near_targets, near_sources = search_both(
+            self._embeddings.vectors[:split],
+            self._embeddings.vectors[split:],
+            max(_CANDIDATES, self._match.csls_k),
+            source_ids=np.arange(split),
+            target_ids=np.arange(split, self._task.num_entities),
+            source_covered=masks[0],
+            target_covered=masks[1],
+            options=options,
+        )
+        return near_targets.of(self._sources), near_sources.of(self._targets)
+
+    def _vectors(self) -> tuple[FloatArray, FloatArray]:
+        """The vectors of the test entities of either side, copied: for few of them."""
+        return self._embeddings.vectors[self._sources], self._embeddings.vectors[self._targets]
 
     def ranks(
         self, channels: tuple[str, ...], seeds: IntArray, literals: LiteralEvidence, weights: Mapping[str, float]
@@ -235,7 +261,7 @@ class _TestRanking:
 
     def _by_matrix(self) -> dict[Scoring, Ranks]:
         """Ranks by cosine and by CSLS from one matrix of all scores."""
-        matrix = cosine_matrix(self._vectors[0], self._vectors[1], self._device)
+        matrix = cosine_matrix(*self._vectors(), self._device)
         result: dict[Scoring, Ranks] = {"cosine": rank_matrix(matrix, *self._gold_indices())}
         row_means, column_means = (torch.from_numpy(means).to(self._device) for means in self._near_means())
         matrix.sub_(row_means[:, None] / 2).sub_(column_means / 2)  # half of CSLS
@@ -246,15 +272,16 @@ class _TestRanking:
         """Ranks by cosine and by CSLS of as many links as the device ranks in minutes, a chunk of them at a time."""
         rows, columns = self._gold_indices()
         source_means, target_means = self._near_means()
+        vectors = self._embeddings.vectors
         return rank_links_by(
-            self._vectors[0][rows],
-            self._vectors[1][columns],
+            vectors[self._links[:, 0]],
+            vectors[self._links[:, 1]],
             means=(source_means[rows], target_means[columns]),
-            ranked=_sample(len(self._links), self._vectors[0].shape[1], self._device),
+            ranked=_sample(len(self._links), vectors.shape[1], self._device),
             source_covered=self._covered[0][rows],
             target_covered=self._covered[1][columns],
             device=self._device,
-            chunk_bytes=1 << 28 if self._device.type == "cpu" else 4 << 30,
+            chunk_bytes=min(1 << 28, self._max_bytes // 4) if self._device.type == "cpu" else 4 << 30,
         )
 
     def _near_means(self) -> tuple[FloatArray, FloatArray]:
@@ -280,14 +307,15 @@ class _TestRanking:
 
     def _by_transport(self, edge_scores: FloatArray) -> Ranks:
         """Ranks by the transport plan over all pairs, or over the candidates where those are too many."""
-        rows = np.searchsorted(self._sources, self._graph.sources)
-        columns = np.searchsorted(self._targets, self._graph.targets)
+        index = np.zeros(self._task.num_entities, dtype=np.int64)  # edges are many: looked up, not searched for
+        index[self._sources], index[self._targets] = np.arange(len(self._sources)), np.arange(len(self._targets))
+        rows, columns = index[self._graph.sources], index[self._graph.targets]
         shape = (len(self._sources), len(self._targets))
         if not self._is_small:
             plan = transport_sparse(rows, columns, edge_scores, shape, self._match.temperature, self._match.iterations)
             return self._by_edges(plan, _SAME_PLAN)
         how = self._match.temperature, self._match.iterations
-        everywhere = dense_plan(*self._vectors, (rows, columns), edge_scores, *how, self._device)
+        everywhere = dense_plan(*self._vectors(), (rows, columns), edge_scores, *how, self._device)
         return rank_matrix(everywhere, *self._gold_indices(), _SAME_PLAN)
 
 

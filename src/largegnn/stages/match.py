@@ -142,8 +142,8 @@ def match(
     scoring = scoring_of(match.scoring)
     valid = task.held_out(protocol.seeds_from)
     num_free = (
-        max(len(source_neighbors.queries), len(np.unique(graph.sources))),
-        max(len(target_neighbors.queries), len(np.unique(graph.targets))),
+        max(len(source_neighbors.queries), _num_distinct(graph.sources, task.num_entities)),
+        max(len(target_neighbors.queries), _num_distinct(graph.targets, task.num_entities)),
     )
     links = estimate_links(
         _degrees(task), task.num_source_entities, np.concatenate([seeds, valid]), len(seeds), num_free
@@ -261,6 +261,13 @@ def _stand_in(stand_in: StandIn, columns: tuple[str, ...]) -> tuple[tuple[float,
     """The weights of features nothing is known of, in their order, and the offset."""
     weights = [stand_in.evidence.get("csls" if name in _CSLS else name, 0.0) for name in columns]
     return (*weights[:1], *stand_in.margins, *weights[1:]), stand_in.offset
+
+
+def _num_distinct(entities: IntArray, num_entities: int) -> int:
+    """How many entities stand in an array (e,): marked, not sorted, for edges are many."""
+    is_there = np.zeros(num_entities, dtype=bool)
+    is_there[entities] = True
+    return int(is_there.sum())
 
 
 def _degrees(task: AlignmentTask) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from largegnn.artifacts import (
@@ -36,9 +37,12 @@ def subgraphs(
     task: AlignmentTask, merged: MergedGraph, parts: Partition, membership: Partition, protocol: ProtocolSettings
 ) -> Divided:
     """Cut the triples and seeds that lie wholly in one part."""
-    made = build_subgraphs(task, task.seeds(protocol.seeds_from), membership)
-    # Measured here and not on demand, so that a finished division always says how good it is.
-    quality = measure_quality(task, merged, membership, parts)
+    # Measured here and not on demand, so that a finished division always says how good it is; beside the other work,
+    # for both are compiled loops that hold no lock.
+    with ThreadPoolExecutor(1) as pool:
+        measured = pool.submit(measure_quality, task, merged, membership, parts)
+        made = build_subgraphs(task, task.seeds(protocol.seeds_from), membership)
+        quality = measured.result()
     if quality.num_uncovered:
         _log.warning("subgraphs: %s entities are in no subgraph", f"{quality.num_uncovered:,}")
     return Divided(made, quality)

@@ -1,0 +1,109 @@
+"""Parts of a graph by KaMinPar, and the one door to its wheel.
+
+In: a `MergedGraph`. Out: the part of each node, or a `Partition` of the entities.
+The idea: as with METIS, few and light edges between parts of about equally many entities. It clusters by label
+propagation, which suits graphs with hubs, and can use many threads. The wheel reads graphs from files only, so the
+graph is written in ParHIP's binary form to shared memory, where that has room, and removed once it is read.
+Cost: about linear in the edges. The file has 16 bytes for each edge end and each node.
+One thread gives the same parts for the same seed. Several threads race: the parts differ a little from run to run.
+
+# Departs: the paper divides with METIS, which `configs/paper` names.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+
+from largegnn.artifacts import IntArray, MergedGraph, Partition
+from largegnn.division.metis import check_num_parts, without_empty_parts
+from largegnn.errors import StorageError
+
+__all__ = ["Effort", "is_installed", "merged_kaminpar", "partition_graph"]
+
+Effort = Literal["fast", "default", "eco", "strong"]  # KaMinPar's own names, from quick to thorough
+
+_SHARED_MEMORY = Path("/dev/shm")
+_IMBALANCE = 0.03  # as METIS'
+_WORD = 8
+_CHUNK = 1 << 20
+
+
+def is_installed() -> bool:
+    """Whether KaMinPar's wheel can be imported; there is none for some platforms."""
+    return importlib.util.find_spec("kaminpar") is not None
+
+
+def merged_kaminpar(
+    graph: MergedGraph, num_parts: int, seed: int, *, effort: Effort = "default", num_threads: int = 1
+) -> Partition:
+    """Divide the entities by dividing the nodes of the merged graph."""
+    part_of_node = partition_graph(graph, num_parts, seed, effort=effort, num_threads=num_threads)
+    return Partition.from_labels(part_of_node[graph.node_of_entity], num_parts)
+
+
+def partition_graph(
+    graph: MergedGraph, num_parts: int, seed: int, *, effort: Effort = "default", num_threads: int = 1
+) -> IntArray:
+    """The part of each node, (num_nodes,) int32; no part is empty."""
+    import kaminpar
+
+    check_num_parts(num_parts, graph.num_nodes)
+    if num_parts == 1:
+        return np.zeros(graph.num_nodes, dtype=np.int32)
+    loaded = _handed_over(kaminpar, graph)
+    kaminpar.reseed(seed % (2**31 - 1))
+    solver = kaminpar.KaMinPar(num_threads, kaminpar.context_by_name(effort))
+    part_of_node = np.fromiter(
+        solver.compute_partition(loaded, num_parts, _IMBALANCE), dtype=np.int32, count=graph.num_nodes
+    )
+    return without_empty_parts(part_of_node, num_parts)
+
+
+def _handed_over(kaminpar: Any, graph: MergedGraph) -> Any:
+    """The graph as KaMinPar holds it; what was written on the way is gone."""
+    size = _WORD * (4 + 2 * graph.num_nodes + 2 * len(graph.neighbors))
+    with tempfile.NamedTemporaryFile(dir=_roomy_folder(size), prefix="largegnn-", suffix=".parhip") as file:
+        try:
+            _write_parhip(file, graph)
+            file.flush()
+        except OSError as error:
+            raise StorageError(
+                f"the graph cannot be handed to KaMinPar: {error.strerror or error} ({file.name}, {size:,} bytes); "
+                "name a folder with more room in TMPDIR, or set division.partitioner=metis"
+            ) from None
+        return kaminpar.load_graph(file.name, kaminpar.GraphFileFormat.PARHIP)
+
+
+def _write_parhip(file: IO[bytes], graph: MergedGraph) -> None:
+    """Write header, offsets in bytes, neighbours, node weights and edge weights, all in words of eight bytes."""
+    num_nodes, num_slots = graph.num_nodes, len(graph.neighbors)
+    first = _WORD * (3 + num_nodes + 1)
+    # The first word is a set of flags; zero: words of 64 bits, with weights of nodes and edges.
+    file.write(np.array([0, num_nodes, num_slots], dtype=np.uint64).tobytes())
+    _write_words(file, graph.neighbor_ptr, scale=_WORD, shift=first)
+    _write_words(file, graph.neighbors)
+    _write_words(file, graph.node_weights)
+    _write_words(file, graph.edge_weights)
+
+
+def _write_words(file: IO[bytes], values: IntArray, scale: int = 1, shift: int = 0) -> None:
+    """Append `values * scale + shift` as 64-bit integers, a chunk at a time."""
+    for start in range(0, len(values), _CHUNK):
+        words = values[start : start + _CHUNK].astype(np.int64)
+        file.write((words * scale + shift).tobytes())
+
+
+def _roomy_folder(size: int) -> str:
+    """Shared memory where it has room for a file of this size, else the folder of temporary files."""
+    # A container often has 64 MB of shared memory only.
+    writable = _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK)
+    if writable and shutil.disk_usage(_SHARED_MEMORY).free > 2 * size:
+        return str(_SHARED_MEMORY)
+    return tempfile.gettempdir()
