@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,8 @@ def content_of(path: Path) -> Any:
         values = json.loads(path.read_text(encoding="utf-8"))
         values.pop("sha256", None)  # of the record itself, times included
         return without_times(values)
+    if path.suffix == ".html":  # seconds and memory stand among the words
+        return re.sub(r"[\d.,]+", "", path.read_text(encoding="utf-8"))
     if path.suffix == ".parquet":
         facts = {key: value for key, value in pl.read_parquet_metadata(path).items() if key not in {"created"}}
         facts.pop("ARROW:schema", None)

@@ -212,7 +212,7 @@ def test_names_of_installed_packages_are_listed(installed: Path) -> None:
     assert "doubled" in run("config", path=installed).stdout
     wrong = run("config", "--set", "match.scoring=double", path=installed, expected=2).stderr
     assert "no scoring is called 'double'" in wrong
-    assert "cosine, csls, transport, doubled" in wrong
+    assert "cosine, csls, transport, partial_transport, reciprocal, doubled" in wrong
     assert "did you mean doubled?" in wrong
 
 

@@ -14,7 +14,10 @@ from largegnn import api
 from largegnn.stages import STAGE_NAMES
 from tests.cli.small_runs import HASTY, QUICK, WORLD, artifacts_of, call, stages_from, started
 
-PAGES = {"alignment.tsv", "alignment.parquet", "unmatched.tsv", "duplicates.tsv", "report.json", "report.html"}
+PAGES = {"alignment.tsv", "alignment.parquet", "unmatched.tsv", "relations.tsv", "duplicates.tsv"} | {
+    "report.json",
+    "report.html",
+}
 MEASURES = {"hits@1", "hits@5", "hits@10", "mrr"}
 SIDES = {"source_to_target", "target_to_source", "mean"}
 
@@ -87,6 +90,7 @@ def test_json_says_all_there_is(finished: Path) -> None:
         "alignment.tsv": report["pairs"],
         "alignment.parquet": len(pl.read_parquet(finished / "alignment.parquet")),
         "unmatched.tsv": sum(report["reasons"].values()) - report["reasons"]["aligned"] - report["reasons"]["seed"],
+        "relations.tsv": len((finished / "relations.tsv").read_text(encoding="utf-8").splitlines()) - 1,
         "duplicates.tsv": len((finished / "duplicates.tsv").read_text(encoding="utf-8").splitlines()) - 1,
         "report.json": 1,
         "report.html": 1,

@@ -27,6 +27,7 @@ PAIR = WorldSettings(
     community_size=50,
 )
 EXTRA_MB = 110
+ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the limit counts something else")
 
@@ -37,7 +38,9 @@ def run(folder: Path, max_memory_gb: float) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tests.runs.limited_run", pair, folder / "run", EXTRA_MB, max_memory_gb]
     # One thread: every other one has a stack of its own.
     alone = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run([str(word) for word in command], check=False, capture_output=True, text=True, env=alone)
+    return subprocess.run(
+        [str(word) for word in command], check=False, capture_output=True, text=True, env=alone, cwd=ROOT
+    )
 
 
 def test_every_stage_keeps_to_its_memory(tmp_path: Path) -> None:

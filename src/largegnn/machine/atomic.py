@@ -25,7 +25,7 @@ __all__ = ["ByteSink", "partial_path", "sweep_partials", "write_files", "write_f
 _Result = TypeVar("_Result")
 _FREE_SPACE = "nothing was left there; free some space or name another place, and try again"
 _PARTIAL = re.compile(r".*\.\d+-[0-9a-f]{8}\.partial", re.DOTALL)
-_MOST_ATTEMPTS = 10  # at renaming a folder, while another process renames one to the same place
+_MOST_ATTEMPTS = 50  # at renaming a folder, while another process renames one to the same place
 
 
 class ByteSink:

@@ -18,9 +18,7 @@ class DivisionSettings(Section):
 
     partitioner: Annotated[str, PartOf(PARTITIONERS)] = Field(
         "auto",
-        description="auto: KaMinPar where it is installed, else METIS. metis: the paper's. kaminpar: with one thread, "
-        "repeatable. kaminpar_parallel: with all threads, not repeatable. cps: the partition of LargeEA. sbp: that of "
-        "LIME.",
+        description="auto: KaMinPar, or METIS without it. metis: the paper's. cps: LargeEA's. sbp: LIME's.",
     )
     parts: Annotated[int, Field(ge=1, le=100_000)] | Literal["auto"] = Field(
         "auto", description="Number of subgraphs. auto: by the size of the graph and the memory of the device."

@@ -3,9 +3,7 @@
 Ideal setting: every test source ranks all test targets and the other way round, for each scoring; where that is too
 much work for the device, cosine and CSLS rank an even sample of the test links, still among all of them. Real setting:
 pairs among all entities that are no seeds, judged by the test links. Every figure comes with its protocol.
-
-Valid links that are no seeds take part in the real setting like any other entity; a pair that is one of them is known,
-and counts neither way.
+Valid links that are no seeds take part like any other entity; a pair that is one of them counts neither way.
 """
 
 from __future__ import annotations
