@@ -36,7 +36,7 @@ def test_by_hand() -> None:
             "train": 620 + 32 + 96 + 500,
             "integrate": 620 + 16 + 96 + 192 + 250,
             "search": resident + 370,
-            "match": resident + 60 * 8,
+            "match": resident + 200 * 8,
             "evaluate": resident + 4 + 4,
         }
     )

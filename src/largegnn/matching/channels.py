@@ -37,7 +37,7 @@ __all__ = [
     "structure",
 ]
 
-_PIECE = 1 << 16
+_PIECE = 1 << 12  # edges whose two vectors are copied at once
 _WALKS = 2  # times that pairs are proposed, after one pass of support each
 _PASSES = 2  # of support in the end
 _NEAREST = 5  # neighbourhood of CSLS over few candidates

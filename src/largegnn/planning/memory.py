@@ -20,8 +20,7 @@ _PROGRAM_MB, _WITH_TORCH_MB = 260, 620
 _LOAD_PER_TRIPLE, _DIVIDE_PER_TRIPLE, _TRAIN_PER_TRIPLE, _INTEGRATE_PER_TRIPLE = 120, 150, 500, 250
 _OUTPUT_PER_DIM = 6
 _SEARCH_CHUNK_MB, _SCORE_BYTES = 370, 4
-# Rules propose about as many edges again; their compiled loops take memory of their own.
-_MATCH_MB, _MATCH_PER_EDGE = 500, 300
+_MATCH_PER_EDGE = 200  # rules propose about as many edges again as the search found
 
 
 def estimate_memory_mb(task: AlignmentTask, settings: Settings, plan: DivisionPlan) -> dict[str, float]:
@@ -53,6 +52,6 @@ def estimate_memory_mb(task: AlignmentTask, settings: Settings, plan: DivisionPl
         + min(2 * vectors, allowed / 16)
         + _INTEGRATE_PER_TRIPLE * triples / _MB,
         "search": resident + chunk,
-        "match": resident + _MATCH_MB + _MATCH_PER_EDGE * edges / _MB,
+        "match": resident + _MATCH_PER_EDGE * edges / _MB,
         "evaluate": resident + dense + copies + min(_SEARCH_CHUNK_MB, _SCORE_BYTES * num_links**2 / _MB),
     }
