@@ -31,7 +31,6 @@ H@1: each test source ranks all test targets, ties against us. F1: mutual top-1 
 seeds, no threshold. Mean of {runs} random seeds on the 15K sets, one run on the others. Version 0.1.0, {machine},
 shared with other runs, so seconds are orders of magnitude. Settings were first explored on test links of EN_FR_15K_V1.
 2 % of the seeds of EN_DE_15K_V1 are wrong. DEBIAN_FILES_1M is two releases of one project, easier than two DBpedias.
-The defaults align a 15K pair in about a minute on two CPU cores, from files to figures.
 """
 
 
