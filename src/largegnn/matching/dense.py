@@ -46,9 +46,15 @@ def dense_plan(
     temperature: float,
     iterations: int,
     device: torch.device,
+    cosine_weight: float = 1.0,
 ) -> torch.Tensor:
-    """The log-plan (q, c) of a transport over all cosines, with `scores` (e,) in place of those of the `edges`."""
+    """The log-plan (q, c) of a transport over all cosines, with `scores` (e,) in place of those of the `edges`.
+
+    `cosine_weight` is what a cosine counts in these scores: with it candidates and all others are on one scale.
+    """
     matrix = cosine_matrix(left, right, device)
+    if cosine_weight != 1.0:
+        matrix *= cosine_weight
     rows, columns = (torch.from_numpy(np.array(ends, dtype=np.int64)).to(device) for ends in edges)
     matrix[rows, columns] = torch.from_numpy(np.array(scores, dtype=np.float32)).to(device)
     return transport_dense(matrix, temperature, iterations)

@@ -41,8 +41,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ScoringContext:
-    """What a scoring may look at besides the graph: the vectors behind it, how to balance a transport, and how many
-    links are expected among the entities, None where nobody knows.
+    """What a scoring may look at besides the graph: the vectors behind it, how to balance a transport, how many links
+    are expected among the entities (None where nobody knows), and what a cosine counts in the similarity of a pair.
     """
 
     embeddings: EntityEmbeddings
@@ -50,6 +50,7 @@ class ScoringContext:
     iterations: int
     device: torch.device
     num_links: float | None = None
+    cosine_weight: float = 1.0
 
 
 ScoreFunction = Callable[[CandidateGraph, FloatArray, ScoringContext], FloatArray]
@@ -114,7 +115,8 @@ def _transport(graph: CandidateGraph, added: FloatArray, context: ScoringContext
     if not fits_dense(shape, context.device):
         return np.asarray(transport_sparse(rows, columns, cosines, shape, *how), dtype=np.float32)
     vectors = context.embeddings.vectors[sources], context.embeddings.vectors[targets]
-    plan = dense_plan(*vectors, (rows, columns), cosines, *how, context.device)
+    weight = context.cosine_weight if "similarity" in graph.evidence else 1.0
+    plan = dense_plan(*vectors, (rows, columns), cosines, *how, context.device, weight)
     ends = (torch.from_numpy(rows).to(context.device), torch.from_numpy(columns).to(context.device))
     values: FloatArray = plan[ends].cpu().numpy()
     return values

@@ -239,7 +239,7 @@ class _TestRanking:
             if added.any() or "similarity" in self._graph.evidence:
                 label = "+".join(others)
                 result[f"csls+{label}"] = self._by_edges(self._score("csls", added))
-                result[f"transport+{label}"] = self._by_transport(self._score("cosine", added))
+                result[f"transport+{label}"] = self._by_transport(self._score("cosine", added), weights["cosine"])
         if match.scoring not in ("cosine", "csls", "transport"):
             result[match.scoring] = self._by_edges(
                 self._score(match.scoring, weighted_evidence(self._graph, match.weights))
@@ -303,17 +303,16 @@ class _TestRanking:
             rank_edges(self._graph.targets, scores, self._links[:, 1], gold, len(self._sources), same),
         )
 
-    def _by_transport(self, edge_scores: FloatArray) -> Ranks:
+    def _by_transport(self, edge_scores: FloatArray, cosine_weight: float = 1.0) -> Ranks:
         """Ranks by the transport plan over all pairs, or over the candidates where those are too many."""
         index = np.zeros(self._task.num_entities, dtype=np.int64)  # edges are many: looked up, not searched for
         index[self._sources], index[self._targets] = np.arange(len(self._sources)), np.arange(len(self._targets))
         rows, columns = index[self._graph.sources], index[self._graph.targets]
-        shape = (len(self._sources), len(self._targets))
+        shape, how = (len(self._sources), len(self._targets)), (self._match.temperature, self._match.iterations)
         if not self._is_small:
-            plan = transport_sparse(rows, columns, edge_scores, shape, self._match.temperature, self._match.iterations)
-            return self._by_edges(plan, _SAME_PLAN)
-        how = self._match.temperature, self._match.iterations
-        everywhere = dense_plan(*self._vectors(), (rows, columns), edge_scores, *how, self._device)
+            return self._by_edges(transport_sparse(rows, columns, edge_scores, shape, *how), _SAME_PLAN)
+        weight = cosine_weight if "similarity" in self._graph.evidence else 1.0
+        everywhere = dense_plan(*self._vectors(), (rows, columns), edge_scores, *how, self._device, weight)
         return rank_matrix(everywhere, *self._gold_indices(), _SAME_PLAN)
 
 

@@ -155,6 +155,7 @@ def match(
         choose_device(device),
         # Anchors are no sample of the links: they say nothing of their number.
         links.mean if len(task.given_seeds(protocol.seeds_from)) else None,
+        weights["cosine"],
     )
 
     def score(graph: CandidateGraph) -> FloatArray:
