@@ -97,7 +97,7 @@ def test_a_disk_that_is_full_at_some_write(
     call("align", pair, "--out", tmp_path / "counted", *SETTINGS)
     num_writes = -left
     assert num_writes > 40
-    for place in range(2, num_writes + 1, 6):
+    for place in range(2, num_writes + 1, 9):
         run, left = tmp_path / f"full-{place}", place
         full = call("align", pair, "--out", run, *SETTINGS, expect=3)
         assert "No space left on device" in full.stderr

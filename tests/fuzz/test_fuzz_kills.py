@@ -84,7 +84,7 @@ def kill_until_done(pair: Path, run: Path, longest: float, rng: random.Random, k
 
 
 def test_killed_at_random_moments(tmp_path: Path) -> None:
-    pair, kills, wanted = make_pair(tmp_path / "pair"), Kills(), num_inputs(4, 1 / 100)
+    pair, kills, wanted = make_pair(tmp_path / "pair"), Kills(), num_inputs(2, 1 / 100)
     longest = seconds_of(pair, tmp_path / "calm")
     right = artifacts_of(tmp_path / "calm")
     number = 0
