@@ -39,8 +39,9 @@ OPTIONS = ["--device", "cpu", *(word for key, value in SETTINGS.items() for word
 
 @dataclass
 class Kills:
-    """How many kills there were, and which stage each hit."""
+    """How many kills there have to be and were, and which stage each hit."""
 
+    wanted: int
     total: int = 0
     hit: Counter[str] = field(default_factory=Counter)
 
@@ -68,11 +69,12 @@ def has_ended(group: int) -> bool:
 
 
 def kill_until_done(pair: Path, run: Path, longest: float, rng: random.Random, kills: Kills) -> None:
-    """Kill a run at random moments and resume it, until one process gets to the end."""
+    """Kill a run at random moments and resume it, until one process gets to the end or all kills are made."""
     while True:
         process = begin(pair, run)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            assert process.wait(rng.uniform(0.3, longest)) == 0, run.with_suffix(".log").read_text()
+            patience = rng.uniform(0.3, longest) if kills.total < kills.wanted else 300
+            assert process.wait(patience) == 0, run.with_suffix(".log").read_text()
             return
         is_alone = rng.random() < 0.5
         (os.kill if is_alone else os.killpg)(process.pid, signal.SIGKILL)
@@ -84,11 +86,11 @@ def kill_until_done(pair: Path, run: Path, longest: float, rng: random.Random, k
 
 
 def test_killed_at_random_moments(tmp_path: Path) -> None:
-    pair, kills, wanted = make_pair(tmp_path / "pair"), Kills(), num_inputs(2, 1 / 100)
+    pair, kills = make_pair(tmp_path / "pair"), Kills(num_inputs(2, 1 / 100))
     longest = seconds_of(pair, tmp_path / "calm")
     right = artifacts_of(tmp_path / "calm")
     number = 0
-    while kills.total < wanted:
+    while kills.total < kills.wanted:
         run = tmp_path / f"run-{number}"
         kill_until_done(pair, run, longest, generator("kills", number), kills)
         found = artifacts_of(run)
