@@ -30,7 +30,6 @@ from largegnn.artifacts import (
 )
 from largegnn.artifacts.literals import Literals
 from largegnn.data.names import EntityNames
-from largegnn.data.shown import local_part
 from largegnn.errors import InputError
 from largegnn.review.origin import export_info
 from largegnn.runs.run import Run
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from largegnn.export import Exporter
     from largegnn.export.info import ExportInfo
     from largegnn.review.explain import Explainer, Explanation
+    from largegnn.review.labels import Labels
     from largegnn.review.notebook import Charts
     from largegnn.review.reconcile.reconciler import Reconciler
     from largegnn.review.session import ReviewSession
@@ -177,10 +177,7 @@ class AlignmentResult:
 
     def labels(self, entities: Sequence[str], side: str) -> list[str]:
         """What entities of a side are called by their literals, or else by the last part of their IRIs."""
-        ids = [self.entity(entity, side) for entity in entities]
-        values = self._pair_values
-        names = [values.names(entity) if values is not None else () for entity in ids]
-        return [found[0] if found else local_part(entity) for found, entity in zip(names, entities, strict=True)]
+        return [self._labels.label(self.entity(entity, side)) for entity in entities]
 
     def evaluate(self, links: IntArray | pl.DataFrame) -> PairFigures:
         """Precision, recall and F1 of the pairs by links given as ids (k, 2) or as a frame of two columns of names.
@@ -237,17 +234,13 @@ class AlignmentResult:
 
     def reconciler(self, side: str = "target") -> Reconciler:
         """Answers queries for entities of one side, as `largegnn serve` does; all indexes are made here."""
-        from largegnn.review.labels import Labels, name_predicates
         from largegnn.review.neighborhood import NeighborIndex
         from largegnn.review.reconcile.catalogue import Catalogue
         from largegnn.review.reconcile.reconciler import Reconciler
 
-        task, literals, found = self.run.task(), self.run.artifact("literals", Literals), self.summary.literals
-        profiles = () if found is None else (*found.source_profiles, *found.target_profiles)
-        known = {one.predicate for one in profiles if one.kind == "name"}
-        labels = Labels(task, self.names, literals, name_predicates(literals, known))
-        catalogue = Catalogue(labels, NeighborIndex(task), ("source", "target").index(side))
-        assert len(catalogue.names) >= task.num_entities
+        task = self.run.task()
+        catalogue = Catalogue(self._labels, NeighborIndex(task), ("source", "target").index(side))
+        catalogue.prepare()
         return Reconciler(catalogue, self.alignment, task.given_seeds(self.run.settings.protocol.seeds_from))
 
     def answer(self, entity: str, side: str | None = None) -> dict[str, Any]:
@@ -322,6 +315,14 @@ class AlignmentResult:
         return Explainer(self.task, self.names, self.alignment, seeds_from, weighing, self._pair_values)
 
     @cached_property
+    def _labels(self) -> Labels:
+        from largegnn.review.labels import Labels, name_predicates
+
+        found, literals = self.summary.literals, self.run.artifact("literals", Literals)
+        profiles = () if found is None else (*found.source_profiles, *found.target_profiles)
+        return Labels(self.run.task(), self.names, literals, name_predicates(literals, profiles))
+
+    @cached_property
     def _pair_values(self) -> PairValues | None:
         from largegnn.review.values import PairValues
 
@@ -329,5 +330,6 @@ class AlignmentResult:
         if outcome is None or "literals" not in self.run.channels():
             return None
         literals = self.run.artifact("literals", Literals)
-        profiles = (*outcome.source_profiles, *outcome.target_profiles)
-        return PairValues(literals, profiles, outcome.correspondences, self.run.settings.compare.comparators)
+        return PairValues(
+            literals, self._labels.name_predicates, outcome.correspondences, self.run.settings.compare.comparators
+        )

@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from largegnn.artifacts import AlignmentTask
 from largegnn.division import kaminpar, partitioners
 from largegnn.division.kaminpar import merged_kaminpar, partition_graph
 from largegnn.division.merge import merge
 from largegnn.errors import InputError, StorageError
-from tests.division.random_tasks import make_task, tasks, unhurried
-from tests.division.test_metis import two_cliques
+from tests.division.random_tasks import make_task
+from tests.division.test_whole_parts import two_cliques
 
 pytest.importorskip("kaminpar")
 
@@ -24,24 +22,6 @@ def random_graph_task(num_edges: int = 900) -> AlignmentTask:
     rng = np.random.default_rng(5)
     edges = [(int(a), int(b)) for a, b in rng.integers(0, 300, (num_edges, 2)) if a != b]
     return make_task(300, 1, edges, [])
-
-
-def test_cliques_are_told_apart_and_the_seed_pair_stays_together() -> None:
-    partition = merged_kaminpar(merge(two_cliques()), 2, seed=0)
-    parts = {tuple(partition.part(index).tolist()) for index in range(2)}
-    assert parts in ({(0, 1, 2), (3, 4, 5, 6, 7)}, {(0, 1, 2, 3, 4), (5, 6, 7)})
-
-
-@unhurried
-@given(task=tasks(), data=st.data())
-def test_every_node_has_a_part_and_no_part_is_empty(task: AlignmentTask, data: st.DataObject) -> None:
-    graph = merge(task)
-    num_parts = data.draw(st.integers(1, graph.num_nodes))
-    part_of_node = partition_graph(graph, num_parts, seed=3)
-    assert part_of_node.dtype == np.int32
-    assert set(part_of_node.tolist()) == set(range(num_parts))
-    for source, target in task.train_links:
-        assert part_of_node[graph.node_of_entity[source]] == part_of_node[graph.node_of_entity[target]]
 
 
 @pytest.mark.parametrize("effort", ["default", "eco"])

@@ -2,46 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from largegnn.artifacts import AlignmentTask
 from largegnn.division import metis
 from largegnn.division.merge import merge
 from largegnn.division.metis import merged_metis, partition_csr, partition_graph
 from largegnn.errors import InputError
-from tests.division.random_tasks import make_task, tasks, unhurried
-
-
-def two_cliques() -> AlignmentTask:
-    """Two cliques of four, one in each graph, held together by one seed pair.
-
-    source 0 1 2 3 (all joined)      target 4 5 6 7 (all joined)      seed (3, 4)
-    """
-    edges = [(a, b) for clique in (range(4), range(4, 8)) for a in clique for b in clique if a < b]
-    return make_task(4, 4, edges, [(3, 4)])
-
-
-def test_cliques_are_told_apart_and_the_seed_pair_stays_together() -> None:
-    partition = merged_metis(merge(two_cliques()), 2, seed=0)
-    parts = {tuple(partition.part(index).tolist()) for index in range(2)}
-    assert parts in ({(0, 1, 2), (3, 4, 5, 6, 7)}, {(0, 1, 2, 3, 4), (5, 6, 7)})
-
-
-@unhurried
-@given(task=tasks(), data=st.data())
-def test_every_node_has_a_part_and_no_part_is_empty(task: AlignmentTask, data: st.DataObject) -> None:
-    graph = merge(task)
-    num_parts = data.draw(st.integers(1, graph.num_nodes))
-    part_of_node = partition_graph(graph, num_parts, seed=3)
-    assert part_of_node.dtype == np.int32
-    assert len(part_of_node) == graph.num_nodes
-    assert set(part_of_node.tolist()) == set(range(num_parts))
-    partition = merged_metis(graph, num_parts, seed=3)
-    assert partition.num_uncovered == 0
-    assert len(partition.entities) == task.num_entities
-    for source, target in task.train_links:
-        assert part_of_node[graph.node_of_entity[source]] == part_of_node[graph.node_of_entity[target]]
+from tests.division.random_tasks import make_task
+from tests.division.test_whole_parts import two_cliques
 
 
 def test_isolated_nodes_are_spread_evenly() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from largegnn.artifacts import SeedsFrom
@@ -14,7 +15,7 @@ from tests.planning.sized_tasks import sized_task
     [
         (FEWEST_SEEDS, FEWEST_VALID_LINKS, "train", None),
         (FEWEST_SEEDS - 1, FEWEST_VALID_LINKS, "train", "49 seeds to train on"),
-        (0, 1_000, "train", "0 seeds to train on"),
+        (0, 1_000, "train", "there are no seeds"),
         (FEWEST_SEEDS, FEWEST_VALID_LINKS - 1, "train", "29 valid links that are no seeds"),
         (1_000, 0, "train", "0 valid links that are no seeds"),
         (5, 0, "train", "5 seeds to train on"),
@@ -31,6 +32,12 @@ def test_what_is_warned_of(num_train: int, num_valid: int, seeds_from: SeedsFrom
     else:
         assert found is not None
         assert warning in found
+
+
+def test_anchors_need_no_valid_links() -> None:
+    found = sized_task(3_000).with_anchors(np.stack([np.arange(100), np.arange(3_000, 3_100)], axis=1))
+    assert len(found.held_out()) < FEWEST_VALID_LINKS
+    assert seeds_warning(found) is None
 
 
 def test_the_warning_says_what_to_expect_and_what_to_do() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from largegnn.artifacts import AlignmentTask, StringTable, TaskNames
+from largegnn.literals.profiles import PredicateProfile
 from largegnn.review.labels import Labels, local_part, name_predicates
 from tests.review.small_alignment import toy_literals
 
@@ -44,8 +45,11 @@ def test_without_predicates_of_names_the_identifier_counts(toy_task: AlignmentTa
     assert Labels(toy_task, names, toy_literals()).label(1) == "b"
 
 
+HEIGHT = PredicateProfile("http://x.org/height", "name", 3, 1.0, 1.0, 1.0, 5.0, ())
+
+
 def test_predicates_of_names_by_the_words_of_vocabularies_then_by_what_was_learnt() -> None:
     literals = toy_literals()
-    found = [literals.predicate_names[number] for number in name_predicates(literals, {"http://x.org/height"})]
+    found = [literals.predicate_names[number] for number in name_predicates(literals, [HEIGHT])]
     assert found == ["http://w3.org/rdfs#label", "http://x.org/height"]
     assert np.all(np.diff(literals.entities) >= 0)

@@ -14,6 +14,7 @@ from largegnn.artifacts import (
     REASONS,
     Alignment,
     AlignmentTask,
+    RelationAlignment,
     StringTable,
     TaskNames,
 )
@@ -76,10 +77,14 @@ def test_one_file_that_loads_nothing(inputs: ReportInputs, tmp_path: Path) -> No
 
 def test_relations_are_shown_where_the_run_has_them(inputs: ReportInputs, tmp_path: Path) -> None:
     assert "<caption>Relations</caption>" not in page(inputs, tmp_path)
-    (tmp_path / "relations.tsv").write_text("source\ttarget\tshare\nr\tp<b>\t0.9\n", encoding="utf-8")
-    text = page(inputs, tmp_path)
+    pairs = np.array([(0, inputs.task.num_source_relations)])
+    one = np.array([0.9], dtype=np.float32)
+    relations = RelationAlignment(pairs, np.array([True]), one, one, one, np.array([7]), np.full((1, 3, 4), -1))
+    text = page(dataclasses.replace(inputs, relations=relations), tmp_path)
     assert "<caption>Relations</caption>" in text
-    assert "<td>p&lt;b&gt;</td><td>0.9</td>" in text
+    target = inputs.names.relations[inputs.task.num_source_relations]
+    assert f"<td>^{target}</td>" in text
+    assert re.search(r'<td class="number">0?\.900</td><td class="number">7</td>', text)
 
 
 def test_a_million_pairs_make_no_larger_page(tmp_path: Path) -> None:

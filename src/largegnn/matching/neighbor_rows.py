@@ -19,7 +19,7 @@ import numpy.typing as npt
 from largegnn.artifacts import AlignmentTask, IntArray
 from largegnn.machine.compiled import compiled
 
-__all__ = ["NeighborRows", "WayRows", "neighbor_rows", "way_rows"]
+__all__ = ["NeighborRows", "WayRows", "lower_bound", "neighbor_rows", "way_rows"]
 
 _DISCOUNT = 0.25
 
@@ -118,3 +118,16 @@ def _note_neighbors(
             ends[others[index]] = end + 1
         for index in range(ptr[entity], ptr[entity + 1]):
             counts[ways[index]] = 0
+
+
+@compiled
+def lower_bound(row: IntArray, begin: int, end: int, wanted: int) -> int:
+    """The first index of an ascending row, from `begin` to `end`, at which nothing smaller stands."""
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) >> 1
+        if row[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low

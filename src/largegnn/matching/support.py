@@ -25,7 +25,7 @@ import numpy.typing as npt
 from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArray, Mask
 from largegnn.machine.compiled import compiled
 from largegnn.machine.progress import progress
-from largegnn.matching.neighbor_rows import NeighborRows, neighbor_rows
+from largegnn.matching.neighbor_rows import NeighborRows, lower_bound, neighbor_rows
 from largegnn.matching.partial_transport import partial_plan
 from largegnn.matching.relations import Counterparts, RelationCounts, count_relations, counterparts, likelihood
 from largegnn.matching.walking import propose_pairs
@@ -151,7 +151,7 @@ def _count_support(
             elif end - index > _LONG and num_marked * _halvings(end - index) < end - index:
                 # Few are marked and the row is long: each is looked up in it.
                 for number in range(num_marked):
-                    at = _find(ids, index, end, marked[number])
+                    at = lower_bound(ids, index, end, marked[number])
                     if at < end and ids[at] == marked[number] and total < most:
                         total += _strongest(marks, near_target, at, end, counts)
             else:
@@ -187,19 +187,6 @@ def _mark(source: int, near: NeighborRows, matched: Counterparts, marks: _Marks)
             num_entries += 1
             marks.head[counterpart] = num_entries
     return num_marked
-
-
-@compiled
-def _find(ids: IntArray, begin: int, end: int, wanted: int) -> int:
-    """The first index of a row at which no smaller id stands, by halving it."""
-    low, high = begin, end
-    while low < high:
-        middle = (low + high) >> 1
-        if ids[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @compiled

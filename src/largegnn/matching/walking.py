@@ -13,7 +13,7 @@ import numpy as np
 
 from largegnn.artifacts import AlignmentTask, FloatArray, IntArray, Mask
 from largegnn.machine.compiled import compiled
-from largegnn.matching.neighbor_rows import NeighborRows, WayRows, way_rows
+from largegnn.matching.neighbor_rows import NeighborRows, WayRows, lower_bound, way_rows
 from largegnn.matching.relations import Counterparts, RelationCounts, likelihood
 
 __all__ = ["propose_pairs"]
@@ -125,13 +125,7 @@ def _return(
 @compiled
 def _range_of(ways: IntArray, begin: int, end: int, way: int) -> tuple[int, int]:
     """Where a way begins and ends in a row that is ascending by way."""
-    low, high = begin, end
-    while low < high:
-        middle = (low + high) >> 1
-        if ways[middle] < way:
-            low = middle + 1
-        else:
-            high = middle
+    low = lower_bound(ways, begin, end, way)
     last = low
     while last < end and ways[last] == way and last - low <= _MOST_REACHED:
         last += 1

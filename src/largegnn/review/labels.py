@@ -14,6 +14,7 @@ import numpy as np
 from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
 from largegnn.artifacts.literals import Literals
 from largegnn.data import shown
+from largegnn.literals.profiles import PredicateProfile
 
 __all__ = ["Labels", "local_part", "name_predicates", "span"]
 
@@ -33,9 +34,9 @@ def span(ordered: IntArray, value: int) -> tuple[int, int]:
     return begin, end
 
 
-def name_predicates(literals: Literals, known: Iterable[str] = ()) -> list[int]:
-    """The predicates that hold names, best first: the `known` ones, then those that vocabularies call so."""
-    wanted = set(known)
+def name_predicates(literals: Literals, profiles: Iterable[PredicateProfile] = ()) -> list[int]:
+    """The predicates that hold names, best first: those that vocabularies call so, then those whose values look it."""
+    wanted = {one.predicate for one in profiles if one.kind == "name"}
     rated = []
     for number, predicate in enumerate(literals.predicate_names):
         word = _NAME.match(local_part(predicate).split(":")[-1])

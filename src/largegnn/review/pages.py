@@ -16,6 +16,8 @@ from largegnn.review.relations import relations_table
 from largegnn.review.unmatched import unmatched_table
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from largegnn.export.info import ExportInfo
     from largegnn.stages.report import ReportInputs
 
@@ -48,34 +50,32 @@ def alignment_parquet(inputs: ReportInputs, path: Path) -> int:
 def unmatched_tsv(inputs: ReportInputs, path: Path) -> int:
     """The entities without an accepted pair: why, their best candidate, and who has it instead."""
     table = unmatched_table(inputs.task, inputs.names, inputs.alignment)
-    columns = [plain_names(table[name]).alias(name) for name in ("entity", "best_candidate", "matched_with")]
-    plain = table.with_columns(columns)
-    write_files({path: lambda sink: write_tsv_rows(plain, sink)})
-    return len(table)
+    return _write_named(table, ("entity", "best_candidate", "matched_with"), path)
 
 
 def relations_tsv(inputs: ReportInputs, path: Path) -> int:
     """The relations that answer to each other: score, matched triples, examples."""
     table = relations_table(inputs.relations, inputs.names)
-    columns = [plain_names(table[name]).alias(name) for name in ("source", "target", "examples")]
-    plain = table.with_columns(columns)
-    write_files({path: lambda sink: write_tsv_rows(plain, sink)})
-    return len(table)
+    return _write_named(table, ("source", "target", "examples"), path)
 
 
 def duplicates_tsv(inputs: ReportInputs, path: Path) -> int:
     """Entities of one side that are probably the same."""
     table = duplicates_table(inputs.task, inputs.names, inputs.alignment, inputs.duplicates)
-    columns = [plain_names(table[name]).alias(name) for name in ("entity", "duplicate", "counterpart")]
-    plain = table.with_columns(columns)
-    write_files({path: lambda sink: write_tsv_rows(plain, sink)})
-    return len(table)
+    return _write_named(table, ("entity", "duplicate", "counterpart"), path)
 
 
 def report_json(inputs: ReportInputs, path: Path) -> int:
     """Figures with their protocol, costs, settings, and what to expect of the pairs."""
     write_text(path, json.dumps(inputs.summary.to_dict(), indent=1) + "\n")
     return 1
+
+
+def _write_named(table: pl.DataFrame, names: tuple[str, ...], path: Path) -> int:
+    """A table as TSV; the columns that hold `names` may not hold a tab or a line break."""
+    plain = table.with_columns(plain_names(table[name]).alias(name) for name in names)
+    write_files({path: lambda sink: write_tsv_rows(plain, sink)})
+    return len(table)
 
 
 def _info(inputs: ReportInputs) -> ExportInfo:

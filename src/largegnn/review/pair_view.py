@@ -57,9 +57,8 @@ class PairViewer:
         rows: IntArray | None = None,
     ) -> None:
         found = summary.literals
-        known = [] if found is None else [*found.source_profiles, *found.target_profiles]
-        predicates = name_predicates(literals, {each.predicate for each in known if each.kind == "name"})
-        self.labels = Labels(task, names, literals, predicates)
+        profiles = () if found is None else (*found.source_profiles, *found.target_profiles)
+        self.labels = Labels(task, names, literals, name_predicates(literals, profiles))
         self._alignment, self._literals = alignment, literals
         self.index = NeighborIndex(task, None if rows is None else np.unique(alignment.pairs[rows]))
         self._partner = counterparts(task, alignment, summary.settings.protocol.seeds_from)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ import numpy as np
 
 from largegnn.artifacts import REASONS, AlignmentTask, IntArray, Mask
 from largegnn.artifacts.literals import Literals
+from largegnn.artifacts.relations import MAPPINGS
 from largegnn.machine.atomic import write_text
 from largegnn.review.charts import Plot, epoch_plots, histogram_plot, reliability_plot, sizes_plot
 from largegnn.review.cuts import Cut, selected_pairs, threshold_cuts
@@ -37,9 +37,13 @@ _MOST_RELATIONS = 40
 
 @dataclass(frozen=True)
 class RelationRow:
-    """Two relations that answer to each other, as a file of relations has them: names, and numbers as text."""
+    """Two relations that answer to each other: what the one is to the other, and by how many matched triples."""
 
-    cells: tuple[str, ...]
+    source: str
+    target: str
+    mapping: str
+    score: float
+    count: int
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class ReportPage:
 
 def report_html(inputs: ReportInputs, path: Path) -> int:
     """The whole run on one page."""
-    page = report_page(inputs, _relations_beside(path))
+    page = report_page(inputs)
     script = asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     text = render(
@@ -90,7 +94,7 @@ def report_html(inputs: ReportInputs, path: Path) -> int:
     return 1
 
 
-def report_page(inputs: ReportInputs, relations: Sequence[RelationRow] = ()) -> ReportPage:
+def report_page(inputs: ReportInputs) -> ReportPage:
     """What there is to show."""
     task, alignment, summary = inputs.task, inputs.alignment, inputs.summary
     match, settings = summary.match, summary.settings
@@ -117,7 +121,7 @@ def report_page(inputs: ReportInputs, relations: Sequence[RelationRow] = ()) -> 
         epochs=() if training is None else epoch_plots(training.history),
         sizes=sizes_plot(summary.quality) if summary.quality is not None and summary.quality.sizes else None,
         reasons=_reasons(alignment.reasons, task.num_source_entities),
-        relations=tuple(relations),
+        relations=_relations(inputs),
         surest=views[0],
         least_sure=views[1],
         audit=views[2],
@@ -155,11 +159,18 @@ def _reasons(codes: IntArray, num_sources: int) -> tuple[ReasonRow, ...]:
     return tuple(row for row in rows if row.source or row.target)
 
 
-def _relations_beside(path: Path) -> tuple[RelationRow, ...]:
-    """The first rows of `relations.tsv`, header first, where a run has that page."""
-    try:
-        with path.with_name("relations.tsv").open(encoding="utf-8") as file:
-            lines = [line.rstrip("\n") for _, line in zip(range(_MOST_RELATIONS + 1), file, strict=False)]
-    except OSError:
-        return ()
-    return tuple(RelationRow(tuple(line.split("\t"))) for line in lines if line)
+def _relations(inputs: ReportInputs) -> tuple[RelationRow, ...]:
+    """The relations that most surely answer to each other; `^` before one whose triples point the other way."""
+    found = inputs.relations
+    order = np.argsort(-found.scores, kind="stable")[:_MOST_RELATIONS]
+    mappings, names = found.mappings(), inputs.names.relations
+    return tuple(
+        RelationRow(
+            names[int(found.pairs[row, 0])],
+            ("^" if found.is_inverse[row] else "") + names[int(found.pairs[row, 1])],
+            MAPPINGS[int(mappings[row])],
+            float(found.scores[row]),
+            int(found.counts[row]),
+        )
+        for row in order.tolist()
+    )

@@ -1,21 +1,20 @@
 """What two entities say of themselves, side by side: names, and the values of predicates that answer to each other.
 
-In: the literals, what their predicates hold, and which answers to which. Out: names of an entity, values of a pair.
+In: the literals, which predicates hold names, and which answers to which. Out: names of an entity, values of a pair.
 Cost: one pass over the literals to index them, then what concerns one pair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from largegnn.artifacts import IntArray
 from largegnn.artifacts.literals import Literals
-from largegnn.literals.profiles import PredicateProfile
 from largegnn.literals.values_evidence import Correspondence
+from largegnn.review.labels import span
 from largegnn.seams.tables import COMPARATORS
 
 __all__ = ["ComparedValues", "PairValues"]
@@ -44,12 +43,12 @@ class PairValues:
     def __init__(
         self,
         literals: Literals,
-        profiles: Sequence[PredicateProfile],
+        name_predicates: Iterable[int],
         correspondences: Sequence[Correspondence],
         comparators: Mapping[str, str],
     ) -> None:
-        """`profiles` are those of both sides."""
-        self._literals, self._profiles = literals, profiles
+        """`name_predicates` are the numbers of the predicates that hold names."""
+        self._literals, self._name_predicates = literals, frozenset(name_predicates)
         self._correspondences, self._comparators = correspondences, comparators
 
     def names(self, entity: int) -> tuple[str, ...]:
@@ -89,12 +88,4 @@ class PairValues:
         return values
 
     def _rows(self, entity: int) -> IntArray:
-        begin, end = np.searchsorted(self._literals.entities, [entity, entity + 1])
-        return np.arange(begin, end)
-
-    @cached_property
-    def _name_predicates(self) -> frozenset[int]:
-        number_of = {name: number for number, name in enumerate(self._literals.predicate_names)}
-        return frozenset(
-            number_of[one.predicate] for one in self._profiles if one.kind == "name" and one.predicate in number_of
-        )
+        return np.arange(*span(self._literals.entities, entity))

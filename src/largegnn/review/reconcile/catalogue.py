@@ -57,6 +57,10 @@ class Catalogue:
         found = [int(self._names.find_all([name], ("source", "target")[one])[0]) for one in sides]
         return [entity for entity in found if entity >= 0]
 
+    def prepare(self) -> None:
+        """Make the index of names now, and not with the first query."""
+        _ = self.names
+
     @cached_property
     def names(self) -> NameIndex:
         """All names of both sides."""
