@@ -45,7 +45,7 @@ check: $(READY)
 
 # One thread for each of the two processes: threads that wait for each other beside another busy process lose most time.
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Hours: as many mutated inputs as make 10,000 for each reader. Failed ones are kept in .fuzz; LARGEGNN_FUZZ_SEED repeats.
 fuzz: $(READY)
