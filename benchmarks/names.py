@@ -31,7 +31,7 @@ from largegnn.literals.candidates import SideTexts, literal_candidates
 from largegnn.literals.profiles import profile_predicates
 from largegnn.literals.texts import EntityTexts, identifier_names, texts_of_side
 from largegnn.matching.candidates import preferred
-from largegnn.paper.reproduce import machine_name
+from largegnn.paper.origin import machine_name
 from largegnn.settings import Settings, resolve
 from largegnn.version import __version__
 

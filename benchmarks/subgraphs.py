@@ -23,7 +23,7 @@ from largegnn.artifacts import AlignmentTask, EntityEmbeddings
 from largegnn.division import warm_up
 from largegnn.evaluation.measures import summarise
 from largegnn.evaluation.metrics import rank_links
-from largegnn.paper.reproduce import machine_name
+from largegnn.paper.origin import machine_name
 from largegnn.paper.subgraph_records import SubgraphRecord, read_subgraphs
 from largegnn.runs.on_task import run_task
 from largegnn.settings import METHODS, PRESETS, Settings, resolve

@@ -78,10 +78,11 @@ def test_divisions_of_another_process_are_those_made_here(
 def test_average_and_full_differ_and_both_work(pair: Path) -> None:
     task = api.load(pair).task
     found = {}
-    for method in ("full", "average"):
+    for method in ("full", "average", "plain_average"):
         found[method] = api.train(task, settings(f"integrate.method={method}")).embeddings.vectors
         assert hits(task, found[method]) > 0.1
     assert not np.allclose(found["full"], found["average"])
+    assert not np.allclose(found["plain_average"], found["average"])
 
 
 @pytest.mark.usefixtures("one_thread")

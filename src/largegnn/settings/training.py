@@ -69,8 +69,10 @@ class TrainSettings(Section):
 class IntegrateSettings(Section):
     """How every entity gets one vector (stage `integrate`)."""
 
-    method: Literal["full", "average"] = Field(
-        "full", description="full: encode the whole graph in chunks. average: the paper's mean over the subgraphs."
+    method: Literal["full", "average", "plain_average"] = Field(
+        "full",
+        description="full: encode the whole graph in chunks. plain_average: the paper's mean over the subgraphs. "
+        "average: each subgraph counts by the neighbours it keeps of the entity.",
     )
 
 

@@ -70,7 +70,8 @@ def integrate(
         )
     else:
         feed = SubgraphFeed(subgraphs, task.num_relations, chosen, cache_bytes=0)
-        found = average_subgraphs(encoder, entity_rows, relation_rows, feed, outputs=outputs)
+        by_neighbors = integrate.method == "average"
+        found = average_subgraphs(encoder, entity_rows, relation_rows, feed, by_neighbors=by_neighbors, outputs=outputs)
     num_uncovered = int((~found.covered).sum())
     if num_uncovered:
         _log.warning("integrate: %s entities are not covered", f"{num_uncovered:,}")

@@ -83,14 +83,14 @@ def train(
         seed,
         checkpoints=None if work is None else CheckpointFolder(work / "checkpoints"),
         best=None if work is None or not len(valid_links) else CheckpointFolder(work / "best", keep=1),
-        validate=_validator(task, validated_by, options) if len(valid_links) else None,
+        validate=_validator(task, validated_by, integrate.method == "average", options) if len(valid_links) else None,
     )
     history = trainer.run()
     return Trained(_to_artifact(model, options), TrainOutcome(tuple(history)))
 
 
 def _validator(
-    task: AlignmentTask, subgraphs: SubgraphSet | None, options: TrainOptions
+    task: AlignmentTask, subgraphs: SubgraphSet | None, by_neighbors: bool, options: TrainOptions
 ) -> Callable[[EmbeddingModel], float]:
     """H@1 of the valid links (evenly chosen ones of very many) among themselves, by cosine, mean of both directions."""
     from largegnn.embedding.validation import valid_vectors
@@ -98,7 +98,14 @@ def _validator(
 
     step = -(-len(task.valid_links) // _MOST_VALIDATED)
     room, memory = options.cache_bytes, options.memory_bytes
-    vectors = valid_vectors(task, task.valid_links[::step], subgraphs, cache_bytes=room, memory_bytes=memory)
+    vectors = valid_vectors(
+        task,
+        task.valid_links[::step],
+        subgraphs,
+        by_neighbors=by_neighbors,
+        cache_bytes=room,
+        memory_bytes=memory,
+    )
 
     def validate(model: EmbeddingModel) -> float:
         return rank_links(*vectors(model), "cosine", device=str(model.device)).both_ways_hits()
