@@ -35,7 +35,7 @@ class _PrintedCrossLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, outside_rows: Tensor, chunk_bytes: int) -> Tensor:
         step = max(1, chunk_bytes // (max(1, len(outside_rows)) * rows.element_size()))
-        chunks = rows.split(step)
+        chunks = [rows[start : start + step] for start in range(0, len(rows), step)]
         sums = [torch.logsumexp((chunk @ outside_rows.t()).flatten(), dim=0) for chunk in chunks]
         loss = torch.logsumexp(torch.stack([rows.new_zeros(()), *sums]), dim=0)
         if ctx.needs_input_grad[0]:

@@ -49,7 +49,8 @@ class BlockPairs:
         if not all(len(side) for side in sides):
             return
         near_targets, near_sources = search_both(
-            *(block.vectors[side] for side in sides),
+            block.vectors[sides[0]],
+            block.vectors[sides[1]],
             max(_K, _CSLS_K),
             "torch",
             source_ids=block.entities[sides[0]],
