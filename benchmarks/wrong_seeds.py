@@ -6,8 +6,8 @@ without a tenth drawn at random, which costs as many seeds but removes no more w
 set, whose seeds are right, 2 % of the seeds exchange their targets. If the wrong seeds of the first set explain its
 distance from the paper, both differences are of that size.
 Paper protocol (seeds = train + valid, test sources against all test targets, ties against us), structure only; H@1 by
-cosine and CSLS. The setting is small (d = 32, 15 epochs), so that ten runs take minutes: compare within the table. Finished
-runs are lines of `docs/results/wrong_seeds.jsonl` and not repeated.
+cosine and CSLS. The setting is small (d = 32, 15 epochs), so that ten runs take minutes: compare within the table.
+Finished runs are lines of `docs/results/wrong_seeds.jsonl` and not repeated.
 """
 
 from __future__ import annotations

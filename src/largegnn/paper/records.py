@@ -13,8 +13,9 @@ A record is one finished run, wherever it was made:
 
 `origin` (see `origin`) says what the run followed from; it is null in records of before there was any, whose version is
 0.1.0 and whose commit is not known. `ideal` is source to target; a scoring that was not measured is null, and further
-ones may stand beside the two. `real` is null where no pairs were accepted. `settings` are the few that tell runs apart; those of one system on one data set
-must agree, or their mean would be that of different things. Every value of `partition` and `training` may be null.
+ones may stand beside the two. `real` is null where no pairs were accepted. `settings` are the few that tell runs apart;
+those of one system on one data set must agree, or their mean would be that of different things. Every value of
+`partition` and `training` may be null.
 `partition.seconds` are those of merge, partition and landmarks (the paper's "Time"), `training.seconds` those of the
 stage `train`. Records that are replaced move to the folder `superseded` beside the files, with the reason.
 """

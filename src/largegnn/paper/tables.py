@@ -17,7 +17,16 @@ from largegnn.errors import InputError
 from largegnn.paper.records import ResultRecord, Summary, summarise_records
 from largegnn.paper.systems import BEST, DATASETS, PLAIN, TABLES, PaperSystem, Table, short_settings
 
-__all__ = ["Cell", "Row", "fill_page", "make_rows", "page_sections", "rows_as_json", "table_markdown"]
+__all__ = [
+    "Cell",
+    "Row",
+    "fill_page",
+    "make_rows",
+    "page_sections",
+    "rows_as_json",
+    "table_markdown",
+    "versions_of",
+]
 
 NOT_RUN = "not run"
 FIRST_VERSION = "0.1.0"  # of records that do not say
@@ -151,7 +160,9 @@ def make_rows(systems: Sequence[PaperSystem], records: Sequence[ResultRecord], t
     for system in (system for system in systems if table in system.tables):
         runs = [record for record in records if (record.dataset, record.system) == (system.dataset, system.name)]
         cells = {key: _cell(figure, system, runs) for key, figure in figures.items()}
-        rows.append(Row(system.dataset, system.name, len(runs), cells, _other_settings(system, runs), _versions(runs)))
+        rows.append(
+            Row(system.dataset, system.name, len(runs), cells, _other_settings(system, runs), versions_of(runs))
+        )
     return rows
 
 
@@ -234,7 +245,7 @@ def _other_settings(system: PaperSystem, runs: Sequence[ResultRecord]) -> tuple[
     return tuple(f"{name} {then.get(name, 'default')}, now {now.get(name, 'default')}" for name in names)
 
 
-def _versions(runs: Sequence[ResultRecord]) -> tuple[str, ...]:
+def versions_of(runs: Sequence[ResultRecord]) -> tuple[str, ...]:
     """What made the runs, in words."""
     found = []
     for record in runs:
