@@ -1,10 +1,10 @@
-"""How good a few cheap runs on real sets are: `guards.py DATA [--repeats 5]` records it, `tests/test_accuracy.py` guards it.
+"""How good a few cheap runs on real sets are: `guards.py DATA [--repeats 5]` records it, and a test guards it.
 
 One setting for each channel that a change could harm unnoticed, small enough for continuous integration: structure on
 EN_FR_15K_V1, names on OAEI_anatomy and on DBP15K_FR_EN. They say nothing about how good the program is, only whether it
 is as good as it was. Structure is judged by valid links, so that nobody looks at test links with every change.
-Each runs with several random seeds; lines of `docs/results/guards.jsonl` have the figures, and the test fails where one
-run is below the lowest of them by more than their sample deviation, or by more than .005 where that is larger.
+Each runs with several random seeds; lines of `docs/results/guards.jsonl` have the figures, and `tests/test_accuracy.py`
+fails where one run is below the lowest of them by more than their sample deviation, or .005 where that is larger.
 A guard that fails for a good reason is recorded anew: remove its lines, run this, say why in the commit.
 """
 

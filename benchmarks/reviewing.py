@@ -18,6 +18,7 @@ from typing import Any
 from largegnn import api
 from largegnn.data.decisions import verdicts
 from largegnn.data.links import read_named_links
+from largegnn.paper.origin import write_rows
 from largegnn.result import AlignmentResult
 from largegnn.review.session import ReviewSession
 from largegnn.review.worklist import Filters
@@ -106,7 +107,7 @@ def main() -> None:
                 print(json.dumps(row), file=sys.stderr, flush=True)
     print(json.dumps(rows, indent=1))
     if given.out is not None:
-        given.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        write_rows(given.out, rows, [given.folder])
 
 
 if __name__ == "__main__":

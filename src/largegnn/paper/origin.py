@@ -15,19 +15,30 @@ import importlib.metadata
 import json
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from largegnn.errors import InputError, StorageError
+from largegnn.machine.atomic import write_text
 from largegnn.machine.devices import choose_device, machine_memory_mb, num_processors
 from largegnn.machine.locks import hold
 from largegnn.settings import Settings, StrictModel, flat_settings
 from largegnn.version import __version__
 
-__all__ = ["Machine", "Origin", "add_line", "data_checksum", "machine_name", "origin_of", "read_lines"]
+__all__ = [
+    "Machine",
+    "Origin",
+    "add_line",
+    "data_checksum",
+    "machine_name",
+    "origin_of",
+    "read_lines",
+    "write_rows",
+]
 
 Plain = str | int | float | bool | None
 _LIBRARIES = ("numpy", "scipy", "torch", "numba", "polars", "faiss-cpu", "pymetis", "kaminpar", "rapidfuzz")
@@ -105,6 +116,16 @@ def add_line(file: Path, key: str, origin: Origin, figures: Mapping[str, Any]) -
     except OSError as error:
         raise StorageError(f"cannot write {file}: {error.strerror or error}") from error
     return line
+
+
+def write_rows(
+    file: Path, rows: Sequence[Mapping[str, Any]], data: Iterable[Path] = (), settings: Settings | None = None
+) -> None:
+    """Write what a benchmark measured, a record for each row; the protocol is the command that was called."""
+    words = [Path(word).name if "/" in word else word for word in sys.argv]
+    origin = origin_of(settings or Settings(), data, protocol={"command": " ".join(words)}).model_dump()
+    lines = [{"key": f"{file.stem} {number}", **row, "origin": origin} for number, row in enumerate(rows)]
+    write_text(file, "".join(json.dumps(line) + "\n" for line in lines))
 
 
 def read_lines(file: Path) -> list[dict[str, Any]]:

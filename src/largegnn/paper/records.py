@@ -39,6 +39,7 @@ from largegnn.paper.origin import Origin
 from largegnn.settings import StrictModel
 
 __all__ = [
+    "FIRST_VERSION",
     "Cost",
     "Pairs",
     "PartitionFigures",
@@ -49,6 +50,7 @@ __all__ = [
     "read_results",
     "summarise_records",
     "supersede",
+    "versions_of",
 ]
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -57,6 +59,7 @@ Measure = Literal["hits@1", "hits@5", "hits@10", "mrr"]
 _MEASURES: tuple[Measure, ...] = ("hits@1", "hits@5", "hits@10", "mrr")
 _NO_RECORDS = ("subgraphs.json",)
 SUPERSEDED = "superseded"
+FIRST_VERSION = "0.1.0"  # of records that do not say
 
 
 class Pairs(StrictModel):
@@ -192,6 +195,16 @@ def summarise_records(
     if not values:
         return None
     return Summary(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0, len(values))
+
+
+def versions_of(runs: Sequence[ResultRecord]) -> tuple[str, ...]:
+    """What made the runs, in words."""
+    found = []
+    for record in runs:
+        made = record.origin
+        commit = made.commit[:8] if made is not None and made.commit else "unknown"
+        found.append(f"version {made.version if made else FIRST_VERSION}, commit {commit}")
+    return tuple(dict.fromkeys(found))
 
 
 def _check_together(file: Path, records: Sequence[ResultRecord]) -> None:

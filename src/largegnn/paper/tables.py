@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from largegnn.errors import InputError
-from largegnn.paper.records import ResultRecord, Summary, summarise_records
+from largegnn.paper.records import ResultRecord, Summary, summarise_records, versions_of
 from largegnn.paper.systems import BEST, DATASETS, PLAIN, TABLES, PaperSystem, Table, short_settings
 
 __all__ = [
@@ -25,11 +25,9 @@ __all__ = [
     "page_sections",
     "rows_as_json",
     "table_markdown",
-    "versions_of",
 ]
 
 NOT_RUN = "not run"
-FIRST_VERSION = "0.1.0"  # of records that do not say
 
 
 @dataclass(frozen=True)
@@ -243,16 +241,6 @@ def _other_settings(system: PaperSystem, runs: Sequence[ResultRecord]) -> tuple[
     now, then = short_settings(system), runs[0].settings
     names = [name for name in dict.fromkeys([*then, *now]) if then.get(name) != now.get(name)]
     return tuple(f"{name} {then.get(name, 'default')}, now {now.get(name, 'default')}" for name in names)
-
-
-def versions_of(runs: Sequence[ResultRecord]) -> tuple[str, ...]:
-    """What made the runs, in words."""
-    found = []
-    for record in runs:
-        made = record.origin
-        commit = made.commit[:8] if made is not None and made.commit else "unknown"
-        found.append(f"version {made.version if made else FIRST_VERSION}, commit {commit}")
-    return tuple(dict.fromkeys(found))
 
 
 def _origins(rows: Sequence[Row]) -> list[str]:
