@@ -22,7 +22,6 @@ from typing import Any
 from largegnn import api
 from largegnn.artifacts import Alignment, AlignmentTask, EntityEmbeddings
 from largegnn.data.inputs import DataInput
-from largegnn.evaluation.measures import summarise
 from largegnn.evaluation.metrics import rank_links
 from largegnn.evaluation.pair_metrics import precision_recall_f1
 from largegnn.paper.origin import add_line, origin_of, read_lines
@@ -52,7 +51,7 @@ def valid_hits(folder: Path, settings: Settings) -> float:
         run = run_task(work, task, settings=settings, last="integrate")
         vectors = run.artifact("embeddings", EntityEmbeddings).vectors
         sides = [vectors[task.valid_links[:, side]] for side in (0, 1)]
-        return summarise(rank_links(sides[0], sides[1], "csls")).mean["hits@1"]
+        return rank_links(sides[0], sides[1], "csls").both_ways_hits()
 
 
 def accepted_f1(folder: Path, settings: Settings) -> float:

@@ -30,8 +30,8 @@ PROTOCOL = """
 H@1: each test source ranks all test targets, ties against us. F1: mutual top-1 by CSLS among all entities that are no
 seeds, no threshold. Mean of {runs} random seeds on the 15K sets, one run on the others. Recorded by {version},
 {machine}, shared with other runs, so seconds are orders of magnitude. Settings were first explored on test links of
-EN_FR_15K_V1. 2 % of the seeds of EN_DE_15K_V1 are wrong. DEBIAN_FILES_1M is two releases of one project, easier than two
-DBpedias.
+EN_FR_15K_V1. 2 % of the seeds of EN_DE_15K_V1 are wrong. DEBIAN_FILES_1M is two releases of one project, easier than
+two DBpedias.
 """
 
 

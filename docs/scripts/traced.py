@@ -83,9 +83,9 @@ def figure(address: str) -> str:
     if other:
         taken = find("paper", key, path, file) if other == "paper" else find(file, other, path)
         difference = mean - statistics.fmean(taken)
-        text, both = f"{'-' if difference < 0 else '+'}{shown(abs(difference), path)}", (values, taken)
+        text, both = f"{'-' if difference < 0 else '+'}{shown(abs(difference), path)}", [values, taken]
     else:
-        text, both = shown(mean, path), (values,)
+        text, both = shown(mean, path), [values]
     # Of a difference: that of its two ends together. One run has none.
     spreads = [statistics.stdev(one) for one in both if len(one) > 1]
     return f"{text} ± {shown(math.hypot(*spreads), path)}" if wants_spread and spreads else text
