@@ -76,7 +76,7 @@ GUARDS = {
         "H@1 of valid links by CSLS",
         {
             "channels": ["structure"],
-            "train": {"dim": 16, "epochs": 6, "negatives": 500, "repartition_every": 0, "validate_every": 6},
+            "train": {"dim": 32, "epochs": 12, "negatives": 1_000, "repartition_every": 0, "validate_every": 12},
         },
         valid_hits,
     ),

@@ -179,7 +179,7 @@ def _run_shared(data: Path, settings: Settings, folder: Path) -> dict[str, Any]:
     if evaluation is None or evaluation.ideal is None or quality is None:
         raise InputError("the data set has no test links to measure by", where=str(data))
     return {
-        "ideal": {name: dict(evaluation.ideal[name].source_to_target) for name in ("cosine", "csls")},
+        "ideal": {name: dict(ranks.source_to_target) for name, ranks in evaluation.ideal.items()},
         "real": {name: _to_pairs(pairs) for name, pairs in (evaluation.real or {}).items()},
         "partition": _partition_figures(
             dataclasses.replace(quality, test_kept=evaluation.test_kept),
