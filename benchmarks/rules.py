@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import statistics
 import time
 from collections import defaultdict
@@ -30,7 +31,6 @@ from largegnn.matching.candidates import edge_ranks
 from largegnn.matching.channels import ChannelContext, gather_candidates
 from largegnn.matching.relations import RelationCounts
 from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
-from largegnn.paper.origin import write_rows
 from largegnn.runs.pipeline import resume_input
 from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore
@@ -119,7 +119,7 @@ def main() -> None:
             columns = {key: [row[key] for row in group] for key in ("candidates", *SCORINGS, "seconds")}
             print(_line(name, f"{label} ({len(group)})", columns))
     if options.json:
-        write_rows(options.json, rows, settings=settings)
+        options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 def _line(name: str, label: str, columns: dict[str, list[float]]) -> str:

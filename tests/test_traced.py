@@ -16,7 +16,7 @@ traced = script("traced")
 @pytest.mark.parametrize("path", traced.PAGES, ids=lambda path: path.name)
 def test_the_figures_of_a_page_are_those_of_the_records(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert text == traced.fill(text), "run `make docs`; a block by hand is kept with docs/scripts/traced.py --keep"
+    assert text == traced.fill(text), "run `make docs`; a block by hand is kept with docs/scripts/traced.py --adopt"
 
 
 def test_every_figure_names_its_record() -> None:
@@ -64,8 +64,36 @@ def test_pages_are_filled(made: ModuleType) -> None:
     filled = made.fill(page)
     assert filled == page.replace("-->.9<", "-->.250<").replace("wrong", "a .123")
     assert made.fill(filled) == filled
-    with pytest.raises(KeyError, match="--keep"):
+    with pytest.raises(KeyError, match="--adopt"):
         made.fill("<!-- by hand: new -->\n<!-- /by hand -->\n")
+
+
+def test_what_names_no_record_can_be_adopted_with_a_reason(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(made, "DOCS", tmp_path)
+    (tmp_path / "by_hand.jsonl").write_text('{"key": "old", "page": "page.md", "text": "a .123\\n"}\n')
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Title\n\nNo figure.\n\n## Speed, memory\n\nNone yet.\n\nIt takes\n12 s.\n\n| a |\n|---|\n| .345 |\n"
+        "\n<!-- by hand: old -->\nnow .456\n<!-- /by hand -->\n\nThen .567.\n"
+    )
+    made.adopt("the raw values were not kept", [page])
+    text = page.read_text()
+    assert made.untraced(page) == []
+    assert made.fill(text) == text
+    lines = {line["key"]: line for line in read_lines(tmp_path / "by_hand.jsonl")}
+    assert {key: line["text"] for key, line in lines.items()} == {
+        "old": "now .456\n",
+        "page-speed-memory": "It takes\n12 s.\n\n| a |\n|---|\n| .345 |\n",
+        "page-speed-memory-2": "Then .567.\n",
+    }
+    assert {line["reason"] for line in lines.values()} == {"the raw values were not kept"}
+    (older,) = read_lines(tmp_path / "superseded" / "by_hand.jsonl")
+    assert (older["text"], older["superseded_for"]) == ("a .123\n", "the raw values were not kept")
+    made.adopt("again", [page])
+    assert page.read_text() == text
+    assert {line["reason"] for line in read_lines(tmp_path / "by_hand.jsonl")} == {"the raw values were not kept"}
 
 
 def test_what_names_no_record_is_found(made: ModuleType, tmp_path: Path) -> None:

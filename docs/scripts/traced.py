@@ -13,12 +13,14 @@ A figure in a sentence stands between two comments, of which the first says wher
 Tables come from records as a whole, between `<!-- table:NAME -->` and `<!-- /table -->` (see `make docs`). Figures that
 were measured before there were records stand between `<!-- by hand: KEY -->` and `<!-- /by hand -->`; their text is
 kept in `docs/results/by_hand.jsonl` with the version that made them and what is not known of them. To change such a
-block, measure again and write a record; `traced.py --keep KEY REASON` keeps the block as it stands, with the reason.
+block, measure again and write a record. Where that cannot be, `traced.py --adopt REASON [PAGE ...]` puts what has no
+record into blocks and keeps all blocks as they stand, with the reason; what they replace moves to `superseded`.
 """
 
 from __future__ import annotations
 
 import datetime
+import itertools
 import json
 import math
 import re
@@ -64,7 +66,7 @@ def fill(text: str) -> str:
 
     def block(found: re.Match[str]) -> str:
         if found["key"] not in kept:
-            raise KeyError(f"no block {found['key']} in {BY_HAND.name}: keep it with --keep KEY REASON")
+            raise KeyError(f"no block {found['key']} in {BY_HAND.name}: keep it with --adopt REASON")
         return f"<!-- by hand: {found['key']} -->\n{kept[found['key']]}<!-- /by hand -->"
 
     text = BLOCK.sub(block, text)
@@ -116,8 +118,11 @@ def records(file: str) -> Iterator[tuple[str, dict[str, Any]]]:
             name = record.get("system") or f"{record['dataset']}, {record['method']}, {record['parts']}"
             yield name, record
     else:
-        for record in read_lines(RESULTS / f"{file}.jsonl"):
-            yield record["key"], record
+        for line in (RESULTS / f"{file}.jsonl").read_text(encoding="utf-8").splitlines():
+            record = json.loads(line)
+            # Some lines have no key of their own: what tells them apart stands in its place.
+            parts = (str(record[name]) for name in ("set", "run", "variant", "order") if name in record)
+            yield record.get("key") or ", ".join(parts), record
 
 
 def shown(value: float, path: str) -> str:
@@ -139,27 +144,83 @@ def untraced(path: Path) -> list[str]:
     ]
 
 
-def keep(key: str, reason: str) -> None:
-    """Keep the block of a key as it stands in its page."""
-    page, text = next(
-        (path, found["text"])
-        for path in PAGES
-        for found in BLOCK.finditer(path.read_text(encoding="utf-8"))
-        if found["key"] == key
-    )
-    lines = [line for line in read_lines(BY_HAND) if line["key"] != key] if BY_HAND.exists() else []
+def adopt(reason: str, pages: list[Path]) -> None:
+    """Put what names no record into blocks, and keep all blocks of these pages as they stand."""
+    before = read_lines(BY_HAND) if BY_HAND.exists() else []
+    kept, older = {line["key"]: line for line in before}, []
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    about = {"page": str(page.relative_to(DOCS)), "version": __version__, "commit": None, "date": today}
-    lines.append({"key": key, **about, "reason": reason, "text": text})
-    BY_HAND.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+    for page in pages:
+        name = str(page.relative_to(DOCS)) if page.is_relative_to(DOCS) else f"../{page.name}"
+        text = in_blocks(page, set(kept))
+        page.write_text(text, encoding="utf-8")
+        own = {found["key"]: found["text"] for found in BLOCK.finditer(text)}
+        older += [line for line in before if line["page"] == name and line["text"] != own.get(line["key"])]
+        for gone in [key for key, line in kept.items() if line["page"] == name and key not in own]:
+            del kept[gone]
+        for key, block in own.items():
+            if key not in kept or kept[key]["text"] != block:
+                about = {"page": name, "version": __version__, "commit": None, "date": today, "reason": reason}
+                kept[key] = {"key": key, **about, "text": block}
+    write_lines(BY_HAND, list(kept.values()))
+    if older:
+        superseded = RESULTS / "superseded" / BY_HAND.name
+        superseded.parent.mkdir(exist_ok=True)
+        about = {"superseded": today, "superseded_for": reason}
+        known = read_lines(superseded) if superseded.exists() else []
+        write_lines(superseded, [*known, *({**line, **about} for line in older)])
+
+
+def in_blocks(page: Path, taken: set[str]) -> str:
+    """A page in which every stretch with figures that name no record stands in a block, a section at most."""
+    text = page.read_text(encoding="utf-8")
+    lines, title = text.splitlines(keepends=True), "page"
+    wanting = {int(line.split(":")[1]) - 1 for line in untraced(page)}
+    # Lines that belong to a block or a table already, and headings, end a stretch.
+    fixed = {number for number, line in enumerate(lines) if re.match(r"#+ ", line)}
+    for covered in (BLOCK, COVERED[2]):
+        for found in covered.finditer(text):
+            first = text.count("\n", 0, found.start())
+            fixed |= set(range(first, first + found[0].count("\n") + 1))
+    made, start = [], 0
+    for number in [*sorted(fixed), len(lines)]:
+        own = [line for line in wanting if start <= line < number]
+        if own:
+            first, last = min(own), max(own)
+            while first > start and lines[first - 1].strip():
+                first -= 1
+            while last + 1 < number and lines[last + 1].strip():
+                last += 1
+            slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+            key = next(name for name in key_names(f"{page.stem}-{slug}".lower()) if name not in taken)
+            taken.add(key)
+            block = [f"<!-- by hand: {key} -->\n", *lines[first : last + 1], "<!-- /by hand -->\n"]
+            made += [*lines[start:first], *block, *lines[last + 1 : number]]
+        else:
+            made += lines[start:number]
+        if number < len(lines):
+            made.append(lines[number])
+            title = lines[number].strip("# \n") if re.match(r"#+ ", lines[number]) else title
+        start = number + 1
+    return "".join(made)
+
+
+def key_names(name: str) -> Iterator[str]:
+    """The name, then the name with a number."""
+    yield name
+    yield from (f"{name}-{number}" for number in itertools.count(2))
+
+
+def write_lines(file: Path, lines: list[dict[str, Any]]) -> None:
+    """Records, one a line."""
+    file.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
 
 
 def main() -> None:
-    """Fill in all pages, list what names no record, or keep a block."""
+    """Fill in all pages, list what names no record, or keep what stands there."""
     if sys.argv[1:2] == ["--list"]:
         sys.stdout.write("".join(f"{line}\n" for path in PAGES for line in untraced(path)))
-    elif sys.argv[1:2] == ["--keep"]:
-        keep(*sys.argv[2:4])
+    elif sys.argv[1:2] == ["--adopt"] and len(sys.argv) > 2:
+        adopt(sys.argv[2], [Path(name).resolve() for name in sys.argv[3:]] or PAGES)
     else:
         for path in PAGES:
             path.write_text(fill(path.read_text(encoding="utf-8")), encoding="utf-8")
