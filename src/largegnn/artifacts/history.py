@@ -9,12 +9,13 @@ __all__ = ["EpochRecord", "RoundRecord"]
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One epoch: mean loss of its steps, H@1 on the valid links if it was validated, seconds."""
+    """One epoch of a member of the ensemble: mean loss of its steps, H@1 on the valid links if measured, seconds."""
 
     epoch: int
     loss: float
     valid_hits: float | None
     seconds: float
+    member: int = 0
 
 
 @dataclass(frozen=True)

@@ -61,15 +61,16 @@ class Trainer:
         checkpoints: Checkpoints | None = None,
         best: Checkpoints | None = None,
         validate: Callable[[EmbeddingModel], float] | None = None,
+        keep_last: bool = False,
     ) -> None:
         """`division(number)` gives the subgraphs of a division by its number, the same on every worker.
 
         `validate` is called on the first worker alone. `best` keeps the epoch it prefers, the earliest of equals; where
-        none is given that epoch is kept in memory.
+        none is given that epoch is kept in memory. With `keep_last` the last epoch has a checkpoint too.
         """
         self.model, self.options, self._seed = model, options, seed
         self._division, self._num_relations = division, num_relations
-        self._validate = validate
+        self._validate, self._keep_last = validate, keep_last
         self._exchange = Exchange()
         self._stepper = Stepper(model, options, self._exchange)
         if best is None and validate is not None:
@@ -89,9 +90,9 @@ class Trainer:
             for epoch in range(len(self.history), self.options.epochs):
                 self._run_epoch(epoch)
                 is_last, is_best = epoch + 1 == self.options.epochs, best_epoch(self.history) == epoch
-                # The last epoch needs no checkpoint of its own: who asked for the training stores what it ends with.
+                # The last epoch needs no checkpoint of its own if who asked for the training stores what it ends with.
                 is_due = time.monotonic() - saved_at >= self.options.checkpoint_seconds
-                if is_due or (is_best and not is_last):
+                if is_due or (is_last and self._keep_last) or (is_best and not is_last):
                     self._saved.save(self.history)
                     saved_at = time.monotonic()
                     if is_best:
