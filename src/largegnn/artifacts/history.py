@@ -23,7 +23,7 @@ class RoundRecord:
     """One self-training round: its pseudo-seeds, how many of those that touch a valid link are right, and its H@1.
 
     `share_right` and `valid_hits` are None where there are no valid links to judge by; `kept` is False for a round that
-    did not help.
+    did harm.
     """
 
     round: int

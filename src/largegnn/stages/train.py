@@ -39,7 +39,7 @@ class TrainOutcome:
 
 @dataclass(frozen=True)
 class Trained:
-    """The parameters of the best epoch by the valid links, or of the last where there are none."""
+    """The parameters of the best epoch by the valid links, or of the last where there are none or too few."""
 
     model: TrainedModel
     outcome: TrainOutcome
@@ -131,6 +131,7 @@ def _train_member(
         checkpoints=None if work is None else CheckpointFolder(work / "checkpoints"),
         best=None if work is None or not len(valid_links) else CheckpointFolder(work / "best", keep=1),
         validate=_validator(task, validated_by, options) if len(valid_links) else None,
+        choose=len(valid_links) >= _ENOUGH_TO_CHOOSE,
         keep_last=train.members > 1,
     )
     history = trainer.run()
@@ -154,6 +155,7 @@ def _validator(
     return validate
 
 
+_ENOUGH_TO_CHOOSE = 250  # valid links: by fewer, epochs differ by chance, and the last has learnt most
 _MOST_VALIDATED = 20_000  # valid links ranked: more tell epochs apart no better, and cost their square
 
 
