@@ -1,13 +1,12 @@
 """What helps where seeds are few? `few_seeds.py FOLDER ... [--shares 0.01 0.05 0.1 0.2 0.3] [--rounds 3] [--page]`.
 
 Of the train and valid links of a set's first fold so many are drawn at random as seeds as make a share of all links;
-`data.valid_share = auto` says how many of them are held out as valid links, as it does for a file of seeds. The other
-links of the two are left out of the run: they are what settings are chosen by (`--links unused`). The test links are
-those of the fold, the same for every share, so that the rows of the table rank the same entities.
+`data.valid_share = auto` says how many of them are held out as valid links, as it does for a file of seeds. All other
+links are test links: rules need the neighbours, so the contest is among all entities that are no seeds.
 One run gives a row without self-training rounds and a row with them: H@1, source to target among the test targets, ties
 against us, by cosine, CSLS, CSLS with rules and transport with rules; the accepted pairs of the last row are judged by
-all links that are no seeds. Finished rows are lines of the JSON file and are not repeated; run folders are kept in
-`--runs`, so that matching can be looked at again. `--page` writes the table of docs/measurements/alignment.md.
+the same links. Finished rows are lines of the JSON file and are not repeated; run folders are kept in `--runs`, so that
+matching can be looked at again. `--page` writes the table of docs/measurements/alignment.md.
 
     python benchmarks/few_seeds.py data/EN_FR_15K_V1 data/EN_DE_15K_V1 --runs few_seeds
 """
@@ -48,8 +47,8 @@ SYSTEMS = ("cosine", "csls", "csls+rules", "transport+rules")
 Row = dict[str, Any]
 
 
-def drawn(task: AlignmentTask, name: str, share: float, draw: int) -> tuple[AlignmentTask, IntArray]:
-    """The task with this share of all links as train and valid links, and the unused links (k, 2) of the two."""
+def drawn(task: AlignmentTask, name: str, share: float, draw: int) -> AlignmentTask:
+    """The task with this share of all links as train and valid links, drawn from the two, and the others to test by."""
     links = np.concatenate([task.train_links, task.valid_links])
     links = links[np.lexsort((links[:, 1], links[:, 0]))]
     number = round(share * (len(links) + len(task.test_links)))
@@ -60,10 +59,12 @@ def drawn(task: AlignmentTask, name: str, share: float, draw: int) -> tuple[Alig
     def chosen(places: IntArray) -> IntArray:
         return np.asarray(links[np.sort(places)])
 
-    given = dataclasses.replace(
-        task, train_links=chosen(order[num_valid:number]), valid_links=chosen(order[:num_valid])
+    return dataclasses.replace(
+        task,
+        train_links=chosen(order[num_valid:number]),
+        valid_links=chosen(order[:num_valid]),
+        test_links=np.concatenate([chosen(order[number:]), task.test_links]),
     )
-    return given, chosen(order[number:])
 
 
 def finished_run(folder: Path, task: AlignmentTask, settings: Settings) -> Run:
@@ -75,11 +76,11 @@ def finished_run(folder: Path, task: AlignmentTask, settings: Settings) -> Run:
     return run_task(folder, task, settings=settings, last="match")
 
 
-def hits(run: Run, embeddings: EntityEmbeddings, task: AlignmentTask, links: IntArray) -> dict[str, float]:
-    """H@1 of the links by every system."""
+def hits(run: Run, embeddings: EntityEmbeddings, task: AlignmentTask) -> dict[str, float]:
+    """H@1 of the test links by every system."""
     own = run.settings
     found = evaluate(
-        dataclasses.replace(task, test_links=links),
+        task,
         embeddings,
         run.artifact("alignment", Alignment),
         run.artifact("source_neighbors", Neighbors),
@@ -100,12 +101,12 @@ def hits(run: Run, embeddings: EntityEmbeddings, task: AlignmentTask, links: Int
     return {name: round(found.ideal[name].source_to_target["hits@1"] or 0.0, 4) for name in SYSTEMS}
 
 
-def accepted(run: Run, links: IntArray) -> Row:
-    """The accepted pairs, judged by all links (k, 2) that are no seeds and no valid links."""
+def accepted(run: Run, task: AlignmentTask) -> Row:
+    """The accepted pairs that are no valid links, judged by the test links."""
     alignment, outcome = run.artifact("alignment", Alignment), run.outcome("match", MatchOutcome)
     pairs = alignment.pairs[alignment.accepted]
-    pairs = pairs[~are_among(pairs, run.task().valid_links)]
-    true = precision_recall_f1(pairs, links)
+    pairs = pairs[~are_among(pairs, task.valid_links)]
+    true = precision_recall_f1(pairs, task.test_links)
     return {
         "pairs": len(pairs),
         "precision": None if true.precision is None else round(true.precision, 4),
@@ -114,23 +115,22 @@ def accepted(run: Run, links: IntArray) -> Row:
     }
 
 
-def measure(run: Run, task: AlignmentTask, unused: IntArray, links: str) -> list[Row]:
+def measure(run: Run, task: AlignmentTask) -> list[Row]:
     """The rows of one run: without rounds, and with them where there are some."""
-    judged = task.test_links if links == "test" else unused
-    rows = [{"rounds": 0, "hits@1": hits(run, run.artifact("embeddings", EntityEmbeddings), task, judged)}]
+    rows: list[Row] = [{"rounds": 0, "hits@1": hits(run, run.artifact("embeddings", EntityEmbeddings), task)}]
     if run.settings.rounds.number:
         rows.append(
             {
                 "rounds": run.settings.rounds.number,
-                "hits@1": hits(run, run.final_embeddings(), task, judged),
+                "hits@1": hits(run, run.final_embeddings(), task),
                 "history": [dataclasses.asdict(one) for one in run.outcome("rounds", RoundsOutcome).history],
             }
         )
-    rows[-1]["accepted"] = accepted(run, np.concatenate([unused, task.test_links]))
+    rows[-1]["accepted"] = accepted(run, task)
     return rows
 
 
-def about(run: Run, task: AlignmentTask, links: str) -> Row:
+def about(run: Run, task: AlignmentTask) -> Row:
     """What a figure needs beside it: protocol, version, commit, date, machine, settings that are no defaults."""
     default, own = (flat_settings(each.model_dump(mode="json")) for each in (Settings(), run.settings))
     commit = subprocess.run(
@@ -140,8 +140,8 @@ def about(run: Run, task: AlignmentTask, links: str) -> Row:
         "protocol": {
             "train": len(task.train_links),
             "valid": len(task.valid_links),
-            "judged_by": links,
-            "ranked": "source to target, all targets of the links that judge; ties against us",
+            "test": len(task.test_links),
+            "ranked": "source to target, among all test targets; ties against us",
         },
         "settings": {key: value for key, value in own.items() if value != default[key]},
         "seed": run.settings.seed,
@@ -171,7 +171,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--draw", type=int, default=0, help="which random draw of the seeds; also the random seed")
     parser.add_argument("--set", action="append", default=[], help="a setting, as key=value")
-    parser.add_argument("--links", choices=("unused", "test"), default="unused")
     parser.add_argument("--runs", type=Path, default=Path("few_seeds"))
     parser.add_argument("--json", type=Path, default=RECORDS)
     parser.add_argument("--page", action="store_true")
@@ -181,22 +180,21 @@ def main() -> None:
     for folder in options.folders:
         loaded = api.load(folder).task
         for share in options.shares:
-            task, unused = drawn(loaded, folder.name, share, options.draw)
+            task = drawn(loaded, folder.name, share, options.draw)
             key = {"set": folder.name, "share": share, "draw": options.draw, "chosen": options.set}
-            if not any(key.items() <= row.items() and row["protocol"]["judged_by"] == options.links for row in records):
+            if not any(key.items() <= row.items() for row in records):
                 overrides = [f"rounds.number={options.rounds}", f"seed={options.draw}", *options.set]
                 place = "_".join([folder.name, f"{share:g}", str(options.draw), *options.set])
                 run = finished_run(options.runs / place, task, resolve(Settings, PRESETS, overrides=overrides))
-                for row in measure(run, task, unused, options.links):
-                    records.append({**key, **row, **about(run, task, options.links)})
+                for row in measure(run, task):
+                    records.append({**key, **row, **about(run, task)})
                     print(json.dumps(records[-1]), flush=True)
                     with options.json.open("a", encoding="utf-8") as sink:
                         sink.write(json.dumps(records[-1]) + "\n")
     if options.page:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- few seeds -->")
         after = rest.partition("<!-- /few seeds -->")[2]
-        shown = [row for row in records if row["protocol"]["judged_by"] == "test"]
-        PAGE.write_text(f"{before}<!-- few seeds -->\n{page(shown)}\n<!-- /few seeds -->{after}", encoding="utf-8")
+        PAGE.write_text(f"{before}<!-- few seeds -->\n{page(records)}\n<!-- /few seeds -->{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+import logging
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -109,6 +111,21 @@ def test_none_are_made_unless_asked_for(go_on: Callable[..., Run]) -> None:
     run = go_on("run")
     assert history_of(run) == []
     assert run.final_embeddings() is run.artifact("embeddings", EntityEmbeddings)
+
+
+def test_few_seeds_are_worth_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    """`tiny_task` has 100 seeds; a twentieth of its 750 targets is 37."""
+    task, settings = tiny_task(), settings_of()
+    few = dataclasses.replace(task, train_links=task.train_links[:20])
+    for given, channels, is_said in (
+        (task, ("structure", "rules"), False),
+        (few, ("structure", "rules"), True),
+        (few, ("structure", "literals", "rules"), False),
+    ):
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            rounds._advise(given, channels, settings)
+        assert ("--rounds 3 finds more pairs" in caplog.text) == is_said
 
 
 def test_the_first_round_that_does_harm_ends_it(go_on: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
