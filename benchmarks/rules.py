@@ -95,11 +95,13 @@ def found_by(runs: list[Run]) -> tuple[EntityEmbeddings, Neighbors, Neighbors]:
     return joined, made.source_neighbors, made.target_neighbors
 
 
-def measure(runs: list[Run], variant: dict[str, Any], links: str) -> Row:
-    """One variant on the vectors of a run, or of an ensemble of them."""
-    settings, match, task = runs[0].settings, MatchSettings(), runs[0].task()
+def measure(
+    run: Run, found_vectors: tuple[EntityEmbeddings, Neighbors, Neighbors], variant: dict[str, Any], links: str
+) -> Row:
+    """One variant on the vectors of a run, or of an ensemble of runs like this one."""
+    settings, match, task = run.settings, MatchSettings(), run.task()
     judged = task.valid_links if links == "valid" else task.test_links
-    embeddings, *found = found_by(runs)
+    embeddings, *found = found_vectors
     context = ChannelContext(
         task.without_test_links(),
         task.seeds(settings.protocol.seeds_from),
@@ -136,9 +138,12 @@ def main() -> None:
     rows: list[Row] = []
     for name, runs in _runs(options.runs, options.members):
         label = f"{len(runs)} members" if len(runs) > 1 else runs[0].folder.name
+        found = found_by(runs)
         for variant, changes in VARIANTS.items():
             own = {"set": name, "run": label, "variant": variant, "links": options.links, "members": len(runs)}
-            rows.append(own | {"rounds": runs[0].settings.rounds.number} | measure(runs, changes, options.links))
+            rows.append(
+                own | {"rounds": runs[0].settings.rounds.number} | measure(runs[0], found, changes, options.links)
+            )
             print(_line(label, variant, {key: [rows[-1][key]] for key in ("candidates", *SCORINGS, "seconds")}))
             with options.json.open("a", encoding="utf-8") as sink:
                 sink.write(json.dumps(rows[-1] | _about(runs)) + "\n")
