@@ -1,4 +1,4 @@
-"""The stage `rounds`: what is sure teaches on, a round that does not help is undone, and a kill loses nothing."""
+"""The stage `rounds`: what is sure teaches on, a round that does harm is undone, and a kill loses nothing."""
 
 from __future__ import annotations
 
