@@ -157,7 +157,7 @@ def page(records: list[Row]) -> str:
     """The table of the page."""
     lines = ["| set | seeds | rounds | cosine | CSLS | CSLS, rules | transport, rules |", "|" + "---|" * 7]
     for row in sorted(records, key=lambda row: (row["set"], row["share"], row["rounds"])):
-        cells = " | ".join(f"{row['hits@1'][name]:.3f}" for name in SYSTEMS)
+        cells = " | ".join(f"{row['hits@1'][name]:.3f}".removeprefix("0") for name in SYSTEMS)
         seeds = row["protocol"]["train"] + row["protocol"]["valid"]
         lines.append(f"| {row['set']} | {row['share']:.0%} ({seeds:,}) | {row['rounds']} | {cells} |")
     return "\n".join(lines)

@@ -127,7 +127,7 @@ def measure(
 def main() -> None:
     """Every variant on every run; a line each, then the means by data set."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("runs", nargs="*", type=Path)
     parser.add_argument("--links", choices=("valid", "test"), default="valid")
     parser.add_argument("--members", action="store_true", help="join the runs of a data set")
     parser.add_argument("--json", type=Path, default=RECORDS)
@@ -161,7 +161,8 @@ def page(records: list[Row]) -> str:
     """The table of the page: means over runs, with the sample deviation where there are several."""
     head = ("set", "vectors", "rules", "runs", "links among candidates", "CSLS", "reciprocal", "partial transport")
     lines = [f"| {' | '.join((*head, 'CPU seconds'))} |", "|" + "---|" * (len(head) + 1)]
-    for (name, members, rounds, variant), group in _grouped(records, "set", "members", "rounds", "variant").items():
+    ordered = sorted(records, key=lambda row: row["set"], reverse=True)
+    for (name, members, rounds, variant), group in _grouped(ordered, "set", "members", "rounds", "variant").items():
         vectors = ("one model" if members == 1 else f"{members} members") + (f", {rounds} rounds" if rounds else "")
         cells = [_mean([row[key] for row in group]) for key in ("candidates", *SCORINGS)]
         seconds = f"{statistics.mean(row['seconds'] for row in group):.1f}"
@@ -209,8 +210,8 @@ def _grouped(rows: list[Row], *keys: str) -> dict[tuple[Any, ...], list[Row]]:
 
 
 def _mean(values: list[float]) -> str:
-    spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):.3f}{spread}"
+    shown = [statistics.mean(values), *([statistics.stdev(values)] if len(values) > 1 else [])]
+    return " ± ".join(f"{value:.3f}".removeprefix("0") for value in shown)
 
 
 def _line(name: str, label: str, columns: dict[str, list[float]]) -> str:
