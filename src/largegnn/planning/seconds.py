@@ -64,6 +64,8 @@ def estimate_seconds(task: AlignmentTask, settings: Settings, plan: DivisionPlan
     num_links = len(task.test_links)
     is_small = fits_dense((num_links, num_links), device, int(1e9 * settings.search.max_memory_gb))
     search = _search_seconds(*sides, width, device, measured)
+    # Before the first round, after each, and in the end.
+    looks = settings.rounds.number + 2 if settings.rounds.number else 1
     return {
         "load": _LEAST_SECONDS + _LOAD_PER_TRIPLE * len(task.triples),
         "divide": _LEAST_SECONDS + _DIVIDE_PER_TRIPLE * len(task.triples),
@@ -73,8 +75,8 @@ def estimate_seconds(task: AlignmentTask, settings: Settings, plan: DivisionPlan
             train.members * _INTEGRATE_PER_TRIPLE * len(task.triples)
             + _INTEGRATE_PER_NUMBER * task.num_entities * width
         ),
-        "search": (1 + settings.rounds.number) * search,
-        "match": (1 + settings.rounds.number) * _MATCH_PER_EDGE * settings.search.k * sum(sides),
+        "search": looks * search,
+        "match": looks * _MATCH_PER_EDGE * settings.search.k * sum(sides),
         "evaluate": _search_seconds(num_links, num_links, width, device, measured)
         + min(4.0 * num_links**2 * width, 2 * MOST_PRODUCTS[device.type]) / (measured * _SEARCH_SHARE[device.type])
         + (_TRANSPORT_PER_CELL[device.type] * num_links**2 if is_small else 0.0)
