@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from largegnn.embedding.model import EmbeddingModel
     from largegnn.embedding.options import TrainOptions
 
-__all__ = ["TrainOutcome", "Trained", "train"]
+__all__ = ["TrainOutcome", "Trained", "member_seed", "train"]
 
 _log = logging.getLogger(__name__)
 Divisions = Callable[[int], SubgraphSet]
@@ -74,7 +74,7 @@ def train(
             made = _train_member(
                 task,
                 subgraphs,
-                lambda number, first=member * each: divisions(first + number),  # type: ignore[misc]
+                _later(divisions, member * each),
                 protocol,
                 train.model_copy(update={"repartition_every": every}),
                 integrate,
@@ -93,6 +93,11 @@ def train(
 def member_seed(seed: int, member: int) -> int:
     """The random seed of a member: the first one has that of a training without an ensemble."""
     return seed if not member else int(np.random.SeedSequence([seed, member]).generate_state(1)[0])
+
+
+def _later(divisions: Divisions, first: int) -> Divisions:
+    """The same divisions, counted from number `first` on."""
+    return lambda number: divisions(first + number)
 
 
 def _train_member(
