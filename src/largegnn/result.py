@@ -31,9 +31,9 @@ from largegnn.artifacts import (
 from largegnn.artifacts.literals import Literals
 from largegnn.data.names import EntityNames
 from largegnn.errors import InputError
-from largegnn.review.origin import export_info
 from largegnn.runs.run import Run
 from largegnn.stages.literals import LiteralsOutcome
+from largegnn.stages.match import MatchOutcome
 from largegnn.stages.report import ReportInputs, RunSummary
 
 if TYPE_CHECKING:
@@ -62,6 +62,16 @@ class AlignmentResult:
         self.run, self._is_temporary = run, temporary
         if temporary:
             weakref.finalize(run, shutil.rmtree, run.folder, ignore_errors=True)
+
+    @classmethod
+    def open(cls, folder: AnyPath) -> AlignmentResult:
+        """The alignment a run folder holds."""
+        from largegnn.runs.pipeline import resume_input
+        from largegnn.runs.store import RunStore
+
+        run = Run(resume_input(Path(folder))[1], RunStore(Path(folder)))
+        run.artifact("alignment", Alignment)
+        return cls(run)
 
     def __repr__(self) -> str:
         summary = self.summary
@@ -122,8 +132,8 @@ class AlignmentResult:
     @property
     def is_calibrated(self) -> bool:
         """Whether the confidence of a pair is a probability; otherwise there is a score only."""
-        match = self.summary.match
-        return match is not None and match.calibration.is_calibrated
+        done = "match" in self.run.store.stages
+        return done and self.run.outcome("match", MatchOutcome).calibration.is_calibrated
 
     @property
     def pairs(self) -> pl.DataFrame:
@@ -265,6 +275,8 @@ class AlignmentResult:
         prefixes: dict[str, str] | None = None,
     ) -> ExportInfo:
         """What files say of where they come from."""
+        from largegnn.review.origin import export_info
+
         return export_info(
             self.summary, self.title, base_iri=base_iri, target_base_iri=target_base_iri, prefixes=prefixes
         )
@@ -302,32 +314,38 @@ class AlignmentResult:
         from largegnn.matching.contributions import Weighing
         from largegnn.review.explain import Explainer
 
-        settings, match = self.run.settings, self.summary.match
-        literals = self.summary.literals or LiteralsOutcome()
+        settings, match = self.run.settings, self.run.outcome("match", MatchOutcome)
+        literals = self._literals_outcome
         weighing = Weighing(
             settings.match.scoring,
             settings.match.weights,
-            (None if match is None else match.similarity_weights) or {},
+            match.similarity_weights or {},
             literals.weights or {},
             settings.compare.odds_weight,
         )
         seeds_from = settings.protocol.seeds_from
-        return Explainer(self.task, self.names, self.alignment, seeds_from, weighing, self._pair_values)
+        relations = self.run.artifact("relations", RelationAlignment)
+        return Explainer(self.task, self.names, self.alignment, relations, seeds_from, weighing, self._pair_values)
+
+    @property
+    def _literals_outcome(self) -> LiteralsOutcome:
+        done = "literals" in self.run.store.stages
+        return self.run.outcome("literals", LiteralsOutcome) if done else LiteralsOutcome()
 
     @cached_property
     def _labels(self) -> Labels:
         from largegnn.review.labels import Labels, name_predicates
 
-        found, literals = self.summary.literals, self.run.artifact("literals", Literals)
-        profiles = () if found is None else (*found.source_profiles, *found.target_profiles)
+        found, literals = self._literals_outcome, self.run.artifact("literals", Literals)
+        profiles = (*found.source_profiles, *found.target_profiles)
         return Labels(self.run.task(), self.names, literals, name_predicates(literals, profiles))
 
     @cached_property
     def _pair_values(self) -> PairValues | None:
         from largegnn.review.values import PairValues
 
-        outcome = self.summary.literals
-        if outcome is None or "literals" not in self.run.channels():
+        outcome = self._literals_outcome
+        if "literals" not in self.run.channels():
             return None
         literals = self.run.artifact("literals", Literals)
         return PairValues(

@@ -1,0 +1,95 @@
+"""How many queries a second does `largegnn serve` answer over HTTP? `python benchmarks/serving.py RUN [--seconds 10]`.
+
+A server in a process of its own, and one client with one connection, as OpenRefine has it: batches of ten queries, and
+single ones. Names are drawn at random from the run: the very name, one with a letter missing, one word of it, and the
+identifier. Printed are queries a second by the clock and by the processor time of the server, which on a machine that
+others use too says more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.parse
+from pathlib import Path
+
+import numpy as np
+
+from largegnn import api
+
+SOURCE, BATCH = 0, 10
+
+
+def texts_of(run: Path, count: int) -> dict[str, list[str]]:
+    """What to ask for, by kind."""
+    result = api.open_run(run)
+    task, rng = result.task, np.random.default_rng(0)
+    entities = [int(one) for one in rng.integers(0, task.num_source_entities, count)]
+    identifiers = result.names.entities.take(entities)
+    names = result.labels(identifiers, "source")
+    places = rng.random(count)
+    missing = [
+        name[: int(len(name) * at)] + name[int(len(name) * at) + 1 :] for name, at in zip(names, places, strict=True)
+    ]
+    return {
+        "by the very name": names,
+        "by a name with a letter missing": missing,
+        "by one word of a name": [max(name.split(), key=len, default=name) for name in names],
+        "by identifier": identifiers,
+    }
+
+
+def processor_seconds(process: int) -> float:
+    """What a process has used so far."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def ask(connection: http.client.HTTPConnection, texts: list[str]) -> None:
+    """One batch as a form, as OpenRefine sends it."""
+    queries = {f"q{number}": {"query": text, "limit": 5} for number, text in enumerate(texts)}
+    body = urllib.parse.urlencode({"queries": json.dumps(queries)})
+    connection.request("POST", "/", body, {"content-type": "application/x-www-form-urlencoded"})
+    answer = connection.getresponse()
+    found = json.loads(answer.read())
+    assert answer.status == 200 and found.keys() == queries.keys(), found
+
+
+def main() -> None:
+    """Start the server, ask, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--seconds", type=float, default=10)
+    given = parser.parse_args()
+    texts = texts_of(given.run, 20_000)
+    started = time.perf_counter()
+    command = [sys.executable, "-m", "largegnn", "serve", str(given.run), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        port = int(re.findall(r":(\d+)/", server.stdout.readline())[0])
+        print(
+            f"ready after {time.perf_counter() - started:.0f} s",
+            f"({processor_seconds(server.pid):.0f} s of processor)",
+        )
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        print("| queries | in batches of | a second | a second of processor |\n|---|---|---|---|")
+        for kind, wanted in texts.items():
+            for size in (BATCH, 1):
+                used, begun, count = processor_seconds(server.pid), time.perf_counter(), 0
+                while time.perf_counter() - begun < given.seconds and count + size <= len(wanted):
+                    ask(connection, wanted[count : count + size])
+                    count += size
+                seconds, used = time.perf_counter() - begun, processor_seconds(server.pid) - used
+                print(f"| {kind} | {size} | {count / seconds:,.0f} | {count / max(used, 0.01):,.0f} |", flush=True)
+        print("load of the machine:", " ".join(f"{one:.1f}" for one in os.getloadavg()))
+        server.terminate()
+
+
+if __name__ == "__main__":
+    main()
