@@ -23,7 +23,7 @@ import numpy as np
 
 from largegnn import api
 
-SOURCE, BATCH = 0, 10
+BATCH = 10
 
 
 def texts_of(run: Path, count: int) -> dict[str, list[str]]:
@@ -33,10 +33,8 @@ def texts_of(run: Path, count: int) -> dict[str, list[str]]:
     entities = [int(one) for one in rng.integers(0, task.num_source_entities, count)]
     identifiers = result.names.entities.take(entities)
     names = result.labels(identifiers, "source")
-    places = rng.random(count)
-    missing = [
-        name[: int(len(name) * at)] + name[int(len(name) * at) + 1 :] for name, at in zip(names, places, strict=True)
-    ]
+    cuts = [int(len(name) * at) for name, at in zip(names, rng.random(count), strict=True)]
+    missing = [name[:at] + name[at + 1 :] for name, at in zip(names, cuts, strict=True)]
     return {
         "by the very name": names,
         "by a name with a letter missing": missing,
@@ -58,7 +56,8 @@ def ask(connection: http.client.HTTPConnection, texts: list[str]) -> None:
     connection.request("POST", "/", body, {"content-type": "application/x-www-form-urlencoded"})
     answer = connection.getresponse()
     found = json.loads(answer.read())
-    assert answer.status == 200 and found.keys() == queries.keys(), found
+    assert answer.status == 200, found
+    assert found.keys() == queries.keys(), found
 
 
 def main() -> None:
@@ -73,10 +72,8 @@ def main() -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         port = int(re.findall(r":(\d+)/", server.stdout.readline())[0])
-        print(
-            f"ready after {time.perf_counter() - started:.0f} s",
-            f"({processor_seconds(server.pid):.0f} s of processor)",
-        )
+        used = processor_seconds(server.pid)
+        print(f"ready after {time.perf_counter() - started:.0f} s, {used:.0f} s of processor")
         connection = http.client.HTTPConnection("127.0.0.1", port)
         print("| queries | in batches of | a second | a second of processor |\n|---|---|---|---|")
         for kind, wanted in texts.items():

@@ -104,9 +104,8 @@ def test_both_ends_give_the_same_reasons(explainer: Explainer) -> None:
 
 
 def test_the_protocol_decides_who_is_a_seed(toy_task: AlignmentTask, toy_names: TaskNames) -> None:
-    honest, paper = (
-        Explainer(toy_task, toy_names, toy_alignment(), UNKNOWN, which) for which in ("train", "train+valid")
-    )
+    honest = Explainer(toy_task, toy_names, toy_alignment(), UNKNOWN, "train")
+    paper = Explainer(toy_task, toy_names, toy_alignment(), UNKNOWN, "train+valid")
     assert honest.explain(B).seed_partner is None
     assert paper.explain(B).seed_partner == "B"
 

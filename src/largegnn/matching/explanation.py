@@ -50,7 +50,7 @@ class TripleIndex:
         self._triples, self._num_entities = task.triples, task.num_entities
         ends, inverse = relations.pairs.tolist(), relations.is_inverse.tolist()
         keys = [(source, target, other) for (source, target), other in zip(ends, inverse, strict=True)]
-        self._scores = dict(zip(keys, relations.scores.tolist(), strict=True))
+        self._scores: dict[tuple[int, int, bool], float] = dict(zip(keys, relations.scores.tolist(), strict=True))
         self._sorted: tuple[IntArray, IntArray] | None = None
 
     def prepare(self) -> None:

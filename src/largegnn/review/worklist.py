@@ -70,7 +70,8 @@ class Worklist:
         rows = self._ordered(replace(filters, decided="all"))
         if filters.decided == "all":
             return rows
-        return rows[(verdict[rows] == 0) == (filters.decided == "open")]
+        wanted: IntArray = rows[(verdict[rows] == 0) == (filters.decided == "open")]
+        return wanted
 
     def _ordered(self, filters: Filters) -> IntArray:
         """The rows that pass all filters but what is decided, which alone changes: the last few lists are kept."""

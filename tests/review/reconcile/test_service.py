@@ -159,7 +159,7 @@ def test_requests_as_openrefine_sends_them(client: TestClient) -> None:
 
 
 def test_scripts_of_this_machine_may_call_back(client: TestClient) -> None:
-    """JSONP, as version 0.1 of the protocol has it; a name that is no function, or a page from elsewhere, is refused."""
+    """JSONP, as version 0.1 has it; a name that is no function, or a page from elsewhere, is refused."""
     asked = {"queries": json.dumps({"q0": {"query": "Ada Lovelace"}}), "callback": "jQuery1_2.cb$"}
     answer = client.get("/", params=asked, headers={"referer": "http://127.0.0.1:3333/", "sec-fetch-site": "same-site"})
     assert answer.headers["content-type"].startswith("text/javascript")
@@ -186,7 +186,7 @@ def test_suggestions_go_on_and_fly_out(client: TestClient) -> None:
 
 
 def test_every_example_of_the_protocol(client: TestClient) -> None:
-    """What is valid for others is valid here, what is invalid is refused: by us if it is asked, by the schema if not."""
+    """Every valid request is answered; what is invalid is refused: a request by us, an answer by the schema."""
     import jsonschema
 
     asked = {"reconciliation-query-batch": "queries", "data-extension-query": "extend"}

@@ -166,7 +166,7 @@ def _next(rows: IntArray, row: int, instead: int | None) -> int | None:
     first = int(at[0]) + 1 if len(at) else 0
     for part in (rows[first:], rows[:first]):
         # Of the pairs beside it only these two are decided by now.
-        following = next((one for one in part[:3].tolist() if one not in (row, instead)), None)
+        following: int | None = next((one for one in part[:3].tolist() if one not in (row, instead)), None)
         if following is not None:
             return following
     return None
