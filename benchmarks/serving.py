@@ -3,12 +3,14 @@
 A server in a process of its own, and one client with one connection, as OpenRefine has it: batches of ten queries, and
 single ones. Names are drawn at random from the run: the very name, one with a letter missing, one word of it, and the
 identifier. Printed are queries a second by the clock and by the processor time of the server, which on a machine that
-others use too says more.
+others use too says more. Rows become lines of docs/results/serving.jsonl; `--page` writes the table of
+docs/measurements/reviewing.md from them.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import http.client
 import json
 import os
@@ -22,7 +24,12 @@ from pathlib import Path
 import numpy as np
 
 from largegnn import api
+from largegnn.paper.reproduce import machine_name
+from largegnn.version import __version__
 
+ROOT = Path(__file__).parents[1]
+RECORDS = ROOT / "docs" / "results" / "serving.jsonl"
+PAGE = ROOT / "docs" / "measurements" / "reviewing.md"
 BATCH = 10
 
 
@@ -60,22 +67,47 @@ def ask(connection: http.client.HTTPConnection, texts: list[str]) -> None:
     assert found.keys() == queries.keys(), found
 
 
+def write_page() -> None:
+    """The table of the page, from the records."""
+    lines = ["| queries | in batches of | a second | a second of processor |", "|---|---|---|---|"]
+    for line in RECORDS.read_text(encoding="utf-8").splitlines():
+        one = json.loads(line)
+        rates = f"{one['per_second']:,.0f} | {one['per_processor_second']:,.0f}"
+        lines.append(f"| {one['queries']} | {one['batch']} | {rates} |")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- serving -->\n")
+    after, table = rest.partition("<!-- /serving -->")[2], "\n".join(lines)
+    PAGE.write_text(f"{before}<!-- serving -->\n{table}\n<!-- /serving -->{after}", encoding="utf-8")
+
+
 def main() -> None:
     """Start the server, ask, print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path)
+    parser.add_argument("run", type=Path, nargs="?")
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--out", type=Path, default=RECORDS)
+    parser.add_argument("--page", action="store_true")
     given = parser.parse_args()
+    if given.page:
+        write_page()
+        return
     texts = texts_of(given.run, 20_000)
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    origin = {
+        "run": given.run.resolve().name,
+        "protocol": "one client, one connection, POST as a form, limit 5, names drawn at random with seed 0",
+        "version": __version__,
+        "commit": commit.stdout.strip() or None,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": machine_name("cpu"),
+    }
     started = time.perf_counter()
     command = [sys.executable, "-m", "largegnn", "serve", str(given.run), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, given.out.open("w") as file:
         assert server.stdout is not None
         port = int(re.findall(r":(\d+)/", server.stdout.readline())[0])
-        used = processor_seconds(server.pid)
-        print(f"ready after {time.perf_counter() - started:.0f} s, {used:.0f} s of processor")
+        ready = {"ready_seconds": round(time.perf_counter() - started, 1)}
+        ready["ready_processor_seconds"] = round(processor_seconds(server.pid), 1)
         connection = http.client.HTTPConnection("127.0.0.1", port)
-        print("| queries | in batches of | a second | a second of processor |\n|---|---|---|---|")
         for kind, wanted in texts.items():
             for size in (BATCH, 1):
                 used, begun, count = processor_seconds(server.pid), time.perf_counter(), 0
@@ -83,8 +115,10 @@ def main() -> None:
                     ask(connection, wanted[count : count + size])
                     count += size
                 seconds, used = time.perf_counter() - begun, processor_seconds(server.pid) - used
-                print(f"| {kind} | {size} | {count / seconds:,.0f} | {count / max(used, 0.01):,.0f} |", flush=True)
-        print("load of the machine:", " ".join(f"{one:.1f}" for one in os.getloadavg()))
+                rates = {"per_second": count / seconds, "per_processor_second": count / max(used, 0.01)}
+                row = {**origin, **ready, "queries": kind, "batch": size, **rates, "load": os.getloadavg()[0]}
+                print(json.dumps(row), file=file, flush=True)
+                print(kind, size, *(f"{rate:,.0f}" for rate in rates.values()), flush=True)
         server.terminate()
 
 

@@ -65,6 +65,10 @@ class Worklist:
         self._lock = threading.Lock()
         self._shuffled = np.random.default_rng(0).permutation(len(self.rows))
 
+    def prepare(self) -> None:
+        """Make the texts that are searched in now, and not with the first search."""
+        _ = self._texts
+
     def find(self, filters: Filters, verdict: IntArray) -> IntArray:
         """The rows of the alignment that pass the filters, in order; `verdict` (p,) is 0 for what is undecided."""
         rows = self._ordered(replace(filters, decided="all"))
