@@ -315,15 +315,9 @@ class AlignmentResult:
         from largegnn.review.explain import Explainer
 
         settings, match = self.run.settings, self.run.outcome("match", MatchOutcome)
-        literals = self._literals_outcome
-        weighing = Weighing(
-            settings.match.scoring,
-            settings.match.weights,
-            match.similarity_weights or {},
-            literals.weights or {},
-            settings.compare.odds_weight,
-        )
-        seeds_from = settings.protocol.seeds_from
+        views, seeds_from = self._literals_outcome.weights or {}, settings.protocol.seeds_from
+        ours, odds = settings.match, settings.compare.odds_weight
+        weighing = Weighing(ours.scoring, ours.weights, match.similarity_weights or {}, views, odds)
         relations = self.run.artifact("relations", RelationAlignment)
         return Explainer(self.task, self.names, self.alignment, relations, seeds_from, weighing, self._pair_values)
 

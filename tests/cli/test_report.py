@@ -71,7 +71,7 @@ def test_header(page: str, report: dict[str, Any], finished: Path) -> None:
     before = [one for name, one in report["stages"].items() if name != "report"]
     assert f"<dt>peak memory</dt><dd>{max(one['peak_memory_mb'] for one in before):,.0f} MB</dd>" in page
     assert len(stages) >= len(before)
-    assert f"<h1>Alignment report: <bdi>{finished.name}</bdi></h1>" in page
+    assert '<span class="iri"><bdi>http://source.example.org/resource/</bdi></span>' in page
 
 
 def test_every_place_of_the_slider(page: str, report: dict[str, Any], candidates: pl.DataFrame) -> None:

@@ -91,7 +91,6 @@ def report_html(inputs: ReportInputs, path: Path) -> int:
     text = render(
         "report.html",
         page=page,
-        title=path.resolve().parent.name,
         summary=inputs.summary,
         measure="confidence" if _is_calibrated(inputs) else "score",
         style=asset("style.css"),
