@@ -132,8 +132,7 @@ class AlignmentResult:
     @property
     def is_calibrated(self) -> bool:
         """Whether the confidence of a pair is a probability; otherwise there is a score only."""
-        done = "match" in self.run.store.stages
-        return done and self.run.outcome("match", MatchOutcome).calibration.is_calibrated
+        return "match" in self.run.finished() and self.run.outcome("match", MatchOutcome).calibration.is_calibrated
 
     @property
     def pairs(self) -> pl.DataFrame:
@@ -253,6 +252,11 @@ class AlignmentResult:
         catalogue.prepare()
         return Reconciler(catalogue, self.alignment, task.given_seeds(self.run.settings.protocol.seeds_from))
 
+    def prepare(self) -> None:
+        """Make the indexes that many explanations need now, and not with the first of them."""
+        self._entity_names.prepare()
+        self._explainer.prepare()
+
     def answer(self, entity: str, side: str | None = None) -> dict[str, Any]:
         """The counterpart of an entity, its confidence and why, as plain values."""
         found = self.explain(entity, side)
@@ -323,8 +327,7 @@ class AlignmentResult:
 
     @property
     def _literals_outcome(self) -> LiteralsOutcome:
-        done = "literals" in self.run.store.stages
-        return self.run.outcome("literals", LiteralsOutcome) if done else LiteralsOutcome()
+        return self.run.outcome("literals", LiteralsOutcome) if "literals" in self.run.finished() else LiteralsOutcome()
 
     @cached_property
     def _labels(self) -> Labels:
