@@ -21,13 +21,13 @@ from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.errors import ArtifactError
 from largegnn.machine.pieces import by_all_processors
 from largegnn.matching.candidates import build_candidates, csls
+from largegnn.matching.contributions import LITERAL_PER_COSINE
 from largegnn.matching.fusing import localised
 from largegnn.matching.scorings import csls_column
 from largegnn.matching.support import SupportFinder
 from largegnn.seams.tables import CHANNELS
 
 __all__ = [
-    "LITERAL_PER_COSINE",
     "Channel",
     "ChannelContext",
     "gather_candidates",
@@ -42,7 +42,6 @@ _PIECE = 1 << 12  # edges whose two vectors are copied at once
 _WALKS = 2  # times that pairs are proposed, after one pass of support each
 _PASSES = 2  # of support in the end
 _NEAREST = 5  # neighbourhood of CSLS over few candidates
-LITERAL_PER_COSINE = 0.5  # what the similarity of names and values counts, beside a cosine
 
 
 @dataclass(frozen=True)
