@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 WIDTH, HEIGHT = 360, 200
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 12, 38
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 20, 38
 _BINS = 50
 
 
@@ -137,6 +137,8 @@ def histogram_plot(
         for kind, count in (("accepted", int(counts[0][place])), ("other", int(counts[1][place]))):
             if count:
                 top, bottom = upward(base + count), upward(base)
+                # One pair among thousands is still to be seen.
+                top = min(top, bottom - 1.5)
                 span = f"{edges[place]:.3g} to {edges[place + 1]:.3g}"
                 said = "accepted" if kind == "accepted" else "not accepted"
                 bars.append(
