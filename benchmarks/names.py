@@ -59,10 +59,10 @@ def drawn(links: IntArray, name: str, seeds: float) -> tuple[IntArray, IntArray]
     return links[np.sort(order[:count])], links[np.sort(order[count:])]
 
 
-def measure(folder: Path, pair: LoadedPair, seeds: float, channels: str) -> dict[str, Any]:
+def measure(folder: Path, pair: LoadedPair, seeds: float, channels: str, overrides: list[str]) -> dict[str, Any]:
     """One run from a task at hand: figures by partial gold and plain, and what was expected."""
     known, test = drawn(pair.task.test_links, folder.name, seeds)
-    settings = settings_of(channels)
+    settings = settings_of(channels, overrides)
     with tempfile.TemporaryDirectory() as place:
         written = {"train": Path(place) / "seeds.tsv", "test": Path(place) / "test.tsv"}
         for path, links in zip(written.values(), (known, test), strict=True):
@@ -94,9 +94,10 @@ def measure(folder: Path, pair: LoadedPair, seeds: float, channels: str) -> dict
     }
 
 
-def settings_of(channels: str) -> Settings:
-    """The defaults with these channels."""
-    return resolve(Settings, {}, None, values={} if channels == "auto" else {"channels": channels.split("+")})
+def settings_of(channels: str, overrides: list[str]) -> Settings:
+    """The defaults with these channels, and what was asked for."""
+    values = {} if channels == "auto" else {"channels": channels.split("+")}
+    return resolve(Settings, {}, None, overrides=overrides, values=values)
 
 
 def baselines(folder: Path, pair: LoadedPair) -> list[dict[str, Any]]:
@@ -180,6 +181,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=float, default=[0.0])
     parser.add_argument("--channels", nargs="*", default=["auto"])
     parser.add_argument("--json", type=Path, default=RECORDS)
+    parser.add_argument("--set", nargs="*", default=[], help="settings that differ from the defaults, as key=value")
     parser.add_argument("--page", action="store_true")
     arguments = parser.parse_args()
     text = arguments.json.read_text(encoding="utf-8") if arguments.json.exists() else ""
@@ -190,7 +192,8 @@ def main() -> None:
         for row in rows:
             own = key if len(rows) == 1 else f"{key}, {row['system']}"
             used = row.get("channels", "literals").split("+")
-            origin = origin_of(settings_of(channels), [folder], channels=used, protocol={"seeds": row["seeds"]})
+            settings = settings_of(channels, arguments.set)
+            origin = origin_of(settings, [folder], channels=used, protocol={"seeds": row["seeds"]})
             records.append(add_line(arguments.json, own, origin, {"set": folder.name, **row}))
 
     for folder in arguments.sets:
@@ -202,7 +205,7 @@ def main() -> None:
             for channels in arguments.channels:
                 key = f"{folder.name} {seeds:g} {channels}"
                 if key not in done and not (channels == "structure" and seeds == 0):
-                    add(key, [measure(folder, pair, seeds, channels)], folder, channels)
+                    add(key, [measure(folder, pair, seeds, channels, arguments.set)], folder, channels)
     if arguments.page:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- table -->")
         PAGE.write_text(

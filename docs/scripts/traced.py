@@ -50,7 +50,7 @@ BLOCK = re.compile(r"<!-- by hand: (?P<key>[\w-]+) -->\n(?P<text>.*?)<!-- /by ha
 COVERED = (
     FIGURE,
     BLOCK,
-    re.compile(r"<!-- (table|output)\b.*?<!-- /\1 -->", re.DOTALL),
+    re.compile(r"<!-- (?!by hand)([a-z][a-z ]*?)(?::\S+)? -->.*?<!-- /\1 -->", re.DOTALL),
     re.compile(r"^(```+).*?^\1", re.DOTALL | re.MULTILINE),
     re.compile(r"`[^`\n]*`"),
     re.compile(r"\]\([^)\s]*\)"),

@@ -49,8 +49,9 @@ def train_pair(folder: Path, pair: Path, options: TrainOptions, seed: int = 0) -
         return looks[-1]
 
     model = EmbeddingModel(num_entities, num_relations, options, CPU, seed)
-    folders = {"checkpoints": CheckpointFolder(folder / "last"), "best": CheckpointFolder(folder / "best")}
-    trainer = Trainer(model, lambda _: subgraphs, num_relations, options, 0, validate=validate, **folders)
+    last, best = CheckpointFolder(folder / "last"), CheckpointFolder(folder / "best")
+    how = (model, lambda _: subgraphs, num_relations, options, 0)
+    trainer = Trainer(*how, checkpoints=last, best=best, validate=validate)
     trainer.run()
     return trainer, looks
 
