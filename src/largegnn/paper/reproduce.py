@@ -203,7 +203,7 @@ def _run_blocks(data: Path, settings: Settings) -> dict[str, Any]:
         raise InputError("the data set has no test links to measure by", where=str(data))
     division = api.divide(task, settings)
     device = choose_device(settings.device)
-    options = TrainOptions(**settings.train.model_dump())
+    options = TrainOptions(**settings.train.model_dump(exclude={"members"}))
     meter = Meter()
     blocks = train_blocks(division.subgraphs, task.num_relations, options, device, derived_seed(settings.seed, "train"))
     seeds_from = settings.protocol.seeds_from

@@ -76,9 +76,7 @@ class IntegrateSettings(Section):
     """How every entity gets one vector (stage `integrate`)."""
 
     method: Literal["full", "average", "plain_average"] = Field(
-        "full",
-        description="full: encode the whole graph in chunks. plain_average: the paper's mean over the subgraphs. "
-        "average: each subgraph counts by the neighbours it keeps of the entity.",
+        "full", description="full: encode the whole graph. average: mean over subgraphs, by neighbours. plain_average: all alike."
     )
 
 
