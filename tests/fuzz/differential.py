@@ -24,7 +24,7 @@ from largegnn.errors import InputError
 __all__ = ["same_triples"]
 
 _FORMS = {"nt": ox.RdfFormat.N_TRIPLES, "nq": ox.RdfFormat.N_QUADS, "ttl": ox.RdfFormat.TURTLE}
-# The separators of ASCII (1C to 1F) are spaces to Python alone: in a language tag they are letters that are wrong in it.
+# The separators of ASCII (1C to 1F) are spaces to Python alone: in a language tag they are wrong letters.
 _LITERAL = re.compile(r'"(.*)"(@(?:[^\s"]|[\x1c-\x1f])*|\^\^.+)?', re.DOTALL)
 _PLAIN_TYPES = {
     "http://www.w3.org/2001/XMLSchema#string",

@@ -90,7 +90,7 @@ class AlignmentTask:
         return free
 
     def with_anchors(self, anchors: IntArray) -> AlignmentTask:
-        """The task with anchors (k, 2), surest first, to train on; some are held out where few valid links are given."""
+        """The task with anchors (k, 2), surest first, to train on; some are held out where valid links are few."""
         taken = self.given_seeds("train+valid")
         is_taken = np.isin(anchors[:, 0], taken[:, 0]) | np.isin(anchors[:, 1], taken[:, 1])
         fresh = anchors[~(is_taken | are_among(anchors, self.forbidden))]
