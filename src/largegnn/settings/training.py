@@ -76,7 +76,8 @@ class IntegrateSettings(Section):
     """How every entity gets one vector (stage `integrate`)."""
 
     method: Literal["full", "average", "plain_average"] = Field(
-        "full", description="full: encode the whole graph. average: mean over subgraphs, by neighbours. plain_average: all alike."
+        "full",
+        description="full: encode the whole graph. average: mean over subgraphs, by neighbours. plain_average: all alike.",
     )
 
 
