@@ -77,7 +77,7 @@ class IntegrateSettings(Section):
 
     method: Literal["full", "average", "plain_average"] = Field(
         "full",
-        description="full: the whole graph encoded. average: mean over subgraphs by neighbours. plain_average: all alike.",
+        description="full: whole graph encoded. average: mean over subgraphs by neighbours. plain_average: all alike.",
     )
 
 
