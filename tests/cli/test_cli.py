@@ -123,3 +123,16 @@ def test_train_ends_with_vectors_and_says_how_it_went(tmp_path: Path, pair: Path
 def test_what_needs_no_torch_does_not_wait_for_it() -> None:
     program = "import sys, largegnn, largegnn.cli.app; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is one of Linux")
+def test_too_little_memory_is_said_without_a_traceback(tmp_path: Path) -> None:
+    """Libraries that cannot be mapped end a command as a failed allocation does."""
+    for name in ("1", "2"):
+        (tmp_path / f"rel_triples_{name}").write_text(f"a{name}\tr\tb{name}\n")
+    (tmp_path / "train_links").write_text("a1\ta2\n")
+    command = f"ulimit -v 700000; exec {sys.executable} -m largegnn align {tmp_path} --dry-run"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert ended.returncode == 3, ended.stderr
+    assert "not enough memory" in ended.stderr
+    assert "Traceback" not in ended.stderr

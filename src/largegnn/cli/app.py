@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import logging
 import os
 import sys
@@ -99,13 +100,26 @@ def main(arguments: list[str] | None = None) -> None:
         if arguments is None:  # this process is ours alone
             _leave_at_once(code)
         sys.exit(code)
-    except MemoryError:
+    except (MemoryError, OSError, ImportError) as error:
+        if isinstance(error, BrokenPipeError):
+            # The reader of our output has gone (`| head`); that is no failure of ours.
+            sys.stderr.close()
+            sys.exit(0)
+        if not _is_out_of_memory(error):
+            raise
         sys.stderr.write("error: not enough memory\n  to do: `largegnn align ... --dry-run` estimates what is needed\n")
         sys.exit(3)
-    except BrokenPipeError:
-        # The reader of our output has gone (`| head`); that is no failure of ours.
-        sys.stderr.close()
-        sys.exit(0)
+
+
+# "libllvmlite" is there wherever numba is: it cannot be loaded where it cannot be mapped.
+_OUT_OF_MEMORY = ("failed to map segment", "Cannot allocate memory", "libllvmlite.so")
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory is what was missing; a library that cannot be mapped says so in words alone."""
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+        return True
+    return any(words in str(error) for words in _OUT_OF_MEMORY)
 
 
 def _run(arguments: list[str] | None) -> None:

@@ -165,7 +165,7 @@ def _check(path: Path, plain: Path, pick: _Pick) -> tuple[dict[str, str], int]:
             )
     with tempfile.TemporaryFile() as complaints:
         process = subprocess.Popen(
-            [sys.executable, "-P", os.fspath(_CHECK), os.fspath(plain)],
+            [sys.executable, "-P", os.fspath(_CHECK), os.fspath(plain), str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=complaints,

@@ -1,9 +1,9 @@
 """Reads a Parquet file once in a process of its own, so that the process that needs it knows it can be read.
 
 A damaged Parquet file may ask for exabytes or end the process that reads it; here that process is one nobody misses.
-Run as a script with polars alone, since starting is most of its cost: about a quarter of a second. In: the path as the
-argument; then, on standard input, the columns wanted. Out, on standard output, lines of JSON: the columns there are;
-then the number of rows. Instead of either, what is wrong.
+Run as a script with polars alone, since starting is most of its cost: about a quarter of a second. In: the path, and
+the number of the process that waits, as arguments; then, on standard input, the columns wanted. Out, on standard
+output, lines of JSON: the columns there are; then the number of rows. Instead of either, what is wrong.
 Memory: some hundred megabytes more than polars takes to start, and more for large files; no more is given.
 """
 
@@ -25,6 +25,18 @@ _MEMORY_PER_BYTE = 64
 _SPARE_SECONDS, _SECONDS_PER_MB = 60, 10
 # A row that is not a copy of others takes a byte at least; copies of one row take nothing.
 _MOST_ROWS_PER_BYTE, _ALWAYS_ALLOWED_ROWS = 20, 5_000_000
+
+
+def end_with_parent(parent: int) -> None:
+    """Ask Linux to end this process with the one that waits for it, which may be killed while a large file is read."""
+    if sys.platform == "linux":
+        import ctypes
+        import signal
+
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:  # it was gone before we asked
+            sys.exit(1)
 
 
 def limit(path: Path) -> None:
@@ -68,7 +80,8 @@ def say(message: dict[str, object]) -> None:
 
 def main() -> None:
     """Check the file given; whatever goes wrong is said."""
-    path = Path(sys.argv[1])
+    path, parent = Path(sys.argv[1]), int(sys.argv[2])
+    end_with_parent(parent)
     limit(path)
     try:
         check(path)

@@ -54,9 +54,10 @@ class Forecast:
 
 def forecast(given: DataInput, settings: Settings) -> Forecast:
     """Read the input and say what a run over it would take here."""
-    task = load_pair(given, settings.data, keep_literals=settings.keep_literals).task
+    pair = load_pair(given, settings.data, keep_literals=settings.keep_literals)
+    task, num_literals = pair.task, 0 if pair.literals is None else len(pair.literals)
     plan = plan_for(task, settings.division, settings.landmarks, settings.device)
-    memory = {stage: round(mb) for stage, mb in estimate_memory_mb(task, settings, plan).items()}
+    memory = {stage: round(mb) for stage, mb in estimate_memory_mb(task, settings, plan, num_literals).items()}
     warnings = [seeds_warning(task, settings.protocol.seeds_from), _search_warning(task, settings)]
     free = available_memory_mb()
     if free is not None and max(memory.values()) > free:
@@ -65,6 +66,7 @@ def forecast(given: DataInput, settings: Settings) -> Forecast:
             f"the stage {stage} would take about {memory[stage]:,.0f} MB, and {free:,.0f} MB are free: "
             "use a machine with more memory, or lower train.dim"
         )
+    seconds = estimate_seconds(task, settings, plan, num_literals)
     return Forecast(
         source_entities=task.num_source_entities,
         target_entities=task.num_target_entities,
@@ -74,7 +76,7 @@ def forecast(given: DataInput, settings: Settings) -> Forecast:
         subgraphs=plan.num_parts,
         cap=plan.cap,
         reason=plan.reason,
-        seconds={stage: round(seconds, 1) for stage, seconds in estimate_seconds(task, settings, plan).items()},
+        seconds={stage: round(seconds, 1) for stage, seconds in seconds.items()},
         memory_mb=memory,
         warnings=tuple(warning for warning in warnings if warning is not None),
     )

@@ -18,13 +18,16 @@ __all__ = ["estimate_memory_mb"]
 _MB = 1024 * 1024
 _PROGRAM_MB, _WITH_TORCH_MB = 260, 620
 _LOAD_PER_TRIPLE, _DIVIDE_PER_TRIPLE, _TRAIN_PER_TRIPLE, _INTEGRATE_PER_TRIPLE = 120, 150, 500, 250
+_PER_LITERAL = 400  # 6.8 million literals of 2.4 million entities took 2.4 GB
 _OUTPUT_PER_DIM = 6
 _SEARCH_CHUNK_MB, _SCORE_BYTES = 370, 4
 _MATCH_PER_EDGE = 200  # rules propose about as many edges again as the search found
 
 
-def estimate_memory_mb(task: AlignmentTask, settings: Settings, plan: DivisionPlan) -> dict[str, float]:
-    """The expected peak of the stages, in MB."""
+def estimate_memory_mb(
+    task: AlignmentTask, settings: Settings, plan: DivisionPlan, num_literals: int = 0
+) -> dict[str, float]:
+    """The expected peak of the stages, in MB; `num_literals` are those to compare."""
     triples, entities, dim, members = len(task.triples), task.num_entities, settings.train.dim, settings.train.members
     width = _OUTPUT_PER_DIM * dim * members
     one, vectors = 4 * entities * _OUTPUT_PER_DIM * dim / _MB, 4 * entities * width / _MB
@@ -46,6 +49,11 @@ def estimate_memory_mb(task: AlignmentTask, settings: Settings, plan: DivisionPl
     chunk = min(most, _SCORE_BYTES * task.num_source_entities * task.num_target_entities / _MB)
     return {
         "load": _PROGRAM_MB + _LOAD_PER_TRIPLE * triples / _MB,
+        **(
+            {"literals": _PROGRAM_MB + (_LOAD_PER_TRIPLE * triples + _PER_LITERAL * num_literals) / _MB}
+            if num_literals
+            else {}
+        ),
         "divide": _PROGRAM_MB + _DIVIDE_PER_TRIPLE * triples / _MB,
         "train": _WITH_TORCH_MB + tables + one + graph,
         "integrate": _WITH_TORCH_MB

@@ -17,7 +17,7 @@ import torch
 
 from largegnn.artifacts import AlignmentTask, DivisionPlan
 from largegnn.evaluation.metrics import MOST_PRODUCTS
-from largegnn.machine.devices import choose_device
+from largegnn.machine.devices import choose_device, num_processors
 from largegnn.matching.dense import fits_dense
 from largegnn.matching.faiss_search import MOST_EXACT
 from largegnn.matching.searchers import is_exact
@@ -33,6 +33,8 @@ _SEARCH_SHARE = {"cpu": 0.9, "cuda": 1.5}  # half precision on a GPU is faster t
 _LEAST_SECONDS = 0.2  # of loading and dividing: files are opened and compiled code is read
 _DIVIDE_PER_TRIPLE = 2.5e-6
 _LOAD_PER_TRIPLE = 1.5e-6
+# 6.8 million literals of 2.4 million entities took 519 s on two cores and 245 s on eight: some of it is done by one.
+_PER_LITERAL, _SHARED_PER_LITERAL = 2.3e-5, 1.07e-4
 _INTEGRATE_PER_TRIPLE, _INTEGRATE_PER_NUMBER = 1.2e-6, 2e-8
 _APPROXIMATE_PER_NUMBER = 2.2e-6  # of a query, against 1.5 million; lists are read in the square root of the corpus
 _MATCH_PER_EDGE = 1.2e-6
@@ -40,8 +42,10 @@ _TRANSPORT_PER_CELL = {"cpu": 4e-8, "cuda": 4e-10}
 _EVALUATE_PER_LINK = 7e-5  # what is done for the candidates of a test link, on a processor in any case
 
 
-def estimate_seconds(task: AlignmentTask, settings: Settings, plan: DivisionPlan) -> dict[str, float]:
-    """Seconds of the stages, rounds included."""
+def estimate_seconds(
+    task: AlignmentTask, settings: Settings, plan: DivisionPlan, num_literals: int = 0
+) -> dict[str, float]:
+    """Seconds of the stages, rounds included; `num_literals` are those to compare."""
     device = choose_device(settings.device)
     measured = _speed(device)
     speed = measured * _SHARE[device.type]
@@ -68,6 +72,9 @@ def estimate_seconds(task: AlignmentTask, settings: Settings, plan: DivisionPlan
     looks = settings.rounds.number + 2 if settings.rounds.number else 1
     return {
         "load": _LEAST_SECONDS + _LOAD_PER_TRIPLE * len(task.triples),
+        **(
+            {"literals": num_literals * (_PER_LITERAL + _SHARED_PER_LITERAL / num_processors())} if num_literals else {}
+        ),
         "divide": _LEAST_SECONDS + _DIVIDE_PER_TRIPLE * len(task.triples),
         "train": step * steps * epochs * train.members,
         "integrate": (1 + settings.rounds.number)
