@@ -6,7 +6,8 @@ it made into an artifact.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from largegnn.artifacts import AlignmentTask, EpochRecord, SubgraphSet, TrainedModel
+from largegnn.artifacts.history import ClusterUse
 from largegnn.machine.devices import choose_device
+from largegnn.machine.worker_pool import worker_pool
 from largegnn.planning.repartitioning import epochs_between_divisions
 from largegnn.settings import IntegrateSettings, ProtocolSettings, TrainSettings
 
 if TYPE_CHECKING:
+    from largegnn.cluster.visits import RayVisits
     from largegnn.embedding.model import EmbeddingModel
     from largegnn.embedding.options import TrainOptions
 
@@ -29,9 +33,10 @@ Divisions = Callable[[int], SubgraphSet]
 
 @dataclass(frozen=True)
 class TrainOutcome:
-    """What every epoch was like."""
+    """What every epoch was like, and what was taken of a cluster, where there was one."""
 
     history: tuple[EpochRecord, ...]
+    cluster: ClusterUse | None = None
 
 
 @dataclass(frozen=True)
@@ -75,18 +80,36 @@ def train(
         _begin_with(model, start)
     valid_links = task.held_out(protocol.seeds_from)
     validated_by = None if integrate.method == "full" else subgraphs
-    trainer = Trainer(
-        model,
-        divisions,
-        task.num_relations,
-        options,
-        seed,
-        checkpoints=None if work is None else CheckpointFolder(work / "checkpoints"),
-        best=None if work is None or not len(valid_links) else CheckpointFolder(work / "best", keep=1),
-        validate=_validator(task, validated_by, options) if len(valid_links) else None,
-    )
-    history = trainer.run()
-    return Trained(_to_artifact(model, options), TrainOutcome(tuple(history)))
+    with _visit_workers(options, task.num_relations) as workers:
+        trainer = Trainer(
+            model,
+            divisions,
+            task.num_relations,
+            options,
+            seed,
+            checkpoints=None if work is None else CheckpointFolder(work / "checkpoints"),
+            best=None if work is None or not len(valid_links) else CheckpointFolder(work / "best", keep=1),
+            validate=_validator(task, validated_by, options) if len(valid_links) else None,
+            workers=workers,
+        )
+        history = trainer.run()
+    use = None if workers is None else workers.use
+    return Trained(_to_artifact(model, options), TrainOutcome(tuple(history), use))
+
+
+@contextlib.contextmanager
+def _visit_workers(options: TrainOptions, num_relations: int) -> Iterator[RayVisits | None]:
+    """The workers of the cluster, where the run has one."""
+    pool = worker_pool()
+    if pool is None:
+        yield None
+        return
+    from largegnn.cluster.pool import RayPool
+    from largegnn.cluster.visits import RayVisits
+
+    assert isinstance(pool, RayPool)
+    with RayVisits(pool, options, num_relations) as workers:
+        yield workers
 
 
 def _validator(
