@@ -33,28 +33,23 @@ class RoundRecord:
     kept: bool
 
 
-@dataclass
+@dataclass(frozen=True)
 class ClusterUse:
-    """What a training took of a cluster; it is counted while the training goes on.
+    """What a training took of a cluster: most nodes and workers at a time, visits, and what was lost and made again.
 
-    `staleness_sum` adds up, over the visits, how many others were given back while each was under way; `shared_rows`
-    counts rows that another visit had changed meanwhile; `seconds` and `cpu_seconds` are those of the visits alone.
+    `mean_staleness` and `most_stale` count the visits that others gave back while one was under way; `shared_rows` are
+    rows that another visit had changed meanwhile; `visit_seconds` are those of the visits alone, over all workers.
     """
 
     num_nodes: int
     num_workers: int
-    num_visits: int = 0
-    visits_repeated: int = 0
-    epochs_repeated: int = 0
-    bytes_sent: int = 0
-    staleness_sum: int = 0
-    most_stale: int = 0
-    shared_rows: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    peak_worker_mb: float = 0.0
-
-    @property
-    def mean_staleness(self) -> float:
-        """Visits by others while one was under way, on average."""
-        return self.staleness_sum / max(self.num_visits, 1)
+    num_visits: int
+    visits_repeated: int
+    epochs_repeated: int
+    bytes_sent: int
+    mean_staleness: float
+    most_stale: int
+    shared_rows: int
+    visit_seconds: float
+    visit_cpu_seconds: float
+    peak_worker_mb: float

@@ -44,7 +44,7 @@ class RayPool:
         asked = self.cluster.workers
         return self.num_workers if asked == "auto" else asked
 
-    def resources(self, num_sharing: int | None = None) -> dict[str, float]:
+    def resources(self, num_sharing: int | None = None) -> dict[str, int]:
         """What a worker asks Ray for; processors are shared out where there are more than workers."""
         counts = [count for count in self._counts("CPU") if count >= 1]
         share = 1 if num_sharing is None or not counts else min(int(min(counts)), int(sum(counts)) // num_sharing)

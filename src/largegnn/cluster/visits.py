@@ -21,10 +21,10 @@ from typing import Any, Self
 import numpy as np
 
 from largegnn.artifacts import IntArray, SubgraphSet
-from largegnn.artifacts.history import ClusterUse
 from largegnn.cluster.mapped import sent
 from largegnn.cluster.pool import RayPool
-from largegnn.cluster.tables import ShardLostError, ShardedTable
+from largegnn.cluster.tables import ShardedTable, ShardLostError
+from largegnn.cluster.tally import Tally
 from largegnn.cluster.worker import VisitFacts, VisitWorker
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
@@ -49,6 +49,7 @@ class _Worker:
     actor: Any
     starting: Any
     name: int
+    process: int = 0
     is_ready: bool = False
     is_busy: bool = False
     seen: set[tuple[int, int]] = field(default_factory=set)
@@ -81,7 +82,7 @@ class RayVisits:
         self._center: DenseCenter | None = None
         self._num_started = self._num_visits = self._num_given = 0
         self._looked = 0.0
-        self.use = ClusterUse(len(pool.nodes), 0)
+        self.tally = Tally(len(pool.nodes))
 
     def __enter__(self) -> Self:
         return self
@@ -110,7 +111,7 @@ class RayVisits:
                 model.load_dense(self._center.state.values, self._center.state.squares)
             except ShardLostError as error:
                 _log.warning("train: %s; the epoch is repeated from the end of the one before", error)
-                self.use.epochs_repeated += 1
+                self.tally.epochs_repeated += 1
                 work.advance(done - work.done)
                 self._ground()
             else:
@@ -149,7 +150,7 @@ class RayVisits:
                     self._give(flight_ended, facts)
                     work.advance(len(flight_ended.planned.learning_rates))
         assert self._table is not None
-        self.use.shared_rows += self._table.settle()
+        self.tally.shared_rows += self._table.settle()
         return loss_sum / sum(len(each.learning_rates) for each in planned)
 
     def _free(self, flying: dict[Any, _Flight]) -> _Worker | None:
@@ -164,6 +165,8 @@ class RayVisits:
     def _next_for(self, worker: _Worker, pending: deque[PlannedVisit]) -> PlannedVisit:
         """The first visit to a subgraph this worker has seen, else to one nobody has, else the first."""
         assert self._division is not None
+        if len(self._workers) == 1:
+            return pending.popleft()  # in the order of one process, and to the same result
         number = self._division[0]
         anybody = set().union(*(each.seen for each in self._workers))
         chosen = next((each for each in pending if (number, each.index) in worker.seen), None)
@@ -186,7 +189,7 @@ class RayVisits:
         worker.is_busy = True
         worker.seen = {each for each in worker.seen if each[0] == number} | {(number, planned.index)}
         row_bytes = 4 * self._options.dim
-        self.use.bytes_sent += row_bytes * (4 * len(entities) + len(others)) + 2 * dense.num_bytes
+        self.tally.bytes_sent += row_bytes * (4 * len(entities) + len(others)) + 2 * dense.num_bytes
         return _Flight(self._num_visits, planned, worker, parts, version, dense, self._num_given)
 
     def _facts(self, flight: _Flight) -> VisitFacts | None:
@@ -200,8 +203,9 @@ class RayVisits:
             raise error.cause from None
         except errors.RayError as error:
             self._table.refuse_loss()
-            _log.warning("train: a worker was lost (%s); its visit is made again", type(error).__name__)
-            self.use.visits_repeated += 1
+            kind, name = type(error).__name__, flight.worker.name
+            _log.warning("train: worker %d was lost (%s); its visit is made again", name, kind)
+            self.tally.visits_repeated += 1
             self._table.drop(flight.visit)
             self._forget(flight.worker)
             return None
@@ -218,15 +222,10 @@ class RayVisits:
         self._table.give(flight.visit, flight.parts[1:])
         num_ready = sum(worker.is_ready for worker in self._workers)
         self._center.give(flight.version, flight.dense, facts.dense, max(1, num_ready))
-        staleness = self._num_given - flight.given_before
+        self.tally.note_visit(
+            self._num_given - flight.given_before, facts.seconds, facts.cpu_seconds, facts.peak_memory_mb
+        )
         self._num_given += 1
-        use = self.use
-        use.num_visits += 1
-        use.staleness_sum += staleness
-        use.most_stale = max(use.most_stale, staleness)
-        use.seconds += facts.seconds
-        use.cpu_seconds += facts.cpu_seconds
-        use.peak_worker_mb = max(use.peak_worker_mb, facts.peak_memory_mb)
 
     def _find_workers(self) -> None:
         """Start as many workers as there is room for; machines may have joined since."""
@@ -246,14 +245,14 @@ class RayVisits:
         """A worker that was starting is ready, or is lost."""
         worker = next(each for each in self._workers if each.starting == reference)
         try:
-            self._ray.get(reference)
+            worker.process = self._ray.get(reference)
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except self._ray.exceptions.RayError:
             self._forget(worker)
             return
         worker.is_ready = True
-        self.use.num_workers = max(self.use.num_workers, sum(each.is_ready for each in self._workers))
+        self.tally.num_workers = max(self.tally.num_workers, sum(each.is_ready for each in self._workers))
 
     def _forget(self, worker: _Worker) -> None:
         self._workers.remove(worker)
@@ -269,7 +268,7 @@ class RayVisits:
             self._forget(worker)
 
     def _log_rates(self) -> None:
-        use, nodes = self.use, sum(entry["Alive"] for entry in self._ray.nodes())
+        use, nodes = self.tally, sum(entry["Alive"] for entry in self._ray.nodes())
         use.num_nodes = max(use.num_nodes, nodes)
         rates = ", ".join(
             f"{60 * worker.num_visits / worker.seconds:.1f}" for worker in self._workers if worker.seconds > 0

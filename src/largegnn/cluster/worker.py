@@ -23,7 +23,7 @@ __all__ = ["VisitFacts", "VisitWorker"]
 
 @dataclass(frozen=True, eq=False)
 class VisitFacts:
-    """What a visit was like: dense weights it ends with, sum of losses, seconds, and the worker's peak memory so far."""
+    """What a visit was like: the dense weights it ends with, sum of losses, seconds, peak memory of its worker."""
 
     dense: DenseState
     loss_sum: float

@@ -93,7 +93,7 @@ def train(
             workers=workers,
         )
         history = trainer.run()
-    use = None if workers is None else workers.use
+    use = None if workers is None else workers.tally.use()
     return Trained(_to_artifact(model, options), TrainOutcome(tuple(history), use))
 
 
