@@ -1,4 +1,4 @@
-"""What two nodes make together and what they survive; in one file, as every process of the tests starts its own nodes."""
+"""What two nodes make together and survive; in one file, as every process of the tests starts nodes of its own."""
 
 from __future__ import annotations
 
@@ -196,7 +196,8 @@ def test_check_and_a_run_on_two_nodes(nodes: Nodes, tmp_path: Path) -> None:
     pair, runs = make_pair(tmp_path / "pair"), [tmp_path / "one", tmp_path / "two"]
     words = [*QUICK, "--set", "division.parts=3", "--set", "report.pages=report.json", "--channels", "structure"]
     for out, cluster in zip(runs, ("none", nodes.address), strict=True):
-        call("align", pair, "--out", out, "--cluster", cluster, *words)
+        shown = call("align", pair, "--out", out, "--cluster", cluster, *words).stdout
+    assert "trained by 2 workers on 2 nodes" in shown
     one, two = (json.loads((out / "report.json").read_text()) for out in runs)
     assert one["cluster"] is None
     assert (two["cluster"]["num_nodes"], two["cluster"]["num_visits"]) == (2, 12)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -37,6 +37,7 @@ __all__ = ["RayVisits"]
 
 _log = logging.getLogger(__name__)
 _REPEATS = 50  # of one epoch, before one gives up
+_TRIES = 10  # of one visit: a subgraph too large for any machine is lost each time
 _STALENESS = 4  # visits a worker may make while the slowest makes one, unless the settings say otherwise
 _LOOK_SECONDS = 2.0  # between looks for machines that joined
 _PATIENCE_SECONDS = 120.0  # without any worker
@@ -124,6 +125,7 @@ class RayVisits:
 
     def _epoch(self, subgraphs: SubgraphSet, planned: Sequence[PlannedVisit], num_entities: int, work: Work) -> float:
         pending, flying = deque(planned), dict[Any, _Flight]()
+        lost = Counter[int]()
         loss_sum, waited_since = 0.0, time.monotonic()
         while pending or flying:
             self._find_workers()
@@ -144,6 +146,8 @@ class RayVisits:
                 if flight_ended is None:
                     self._welcome(reference)
                 elif (facts := self._facts(flight_ended)) is None:
+                    lost[flight_ended.planned.index] += 1
+                    _refuse_endless(lost[flight_ended.planned.index])
                     pending.appendleft(flight_ended.planned)
                 else:
                     loss_sum += facts.loss_sum
@@ -198,10 +202,9 @@ class RayVisits:
         errors = self._ray.exceptions
         try:
             facts: VisitFacts = self._ray.get(flight.parts[0])
-        except errors.RayTaskError as error:
-            self._table.refuse_loss()
-            raise error.cause from None
         except errors.RayError as error:
+            if isinstance(error, errors.RayTaskError) and not isinstance(error.cause, errors.RayError):
+                raise error.cause from None  # the visit itself went wrong, and would again
             self._table.refuse_loss()
             kind, name = type(error).__name__, flight.worker.name
             _log.warning("train: worker %d was lost (%s); its visit is made again", name, kind)
@@ -281,4 +284,12 @@ class RayVisits:
             use.mean_staleness,
             use.most_stale,
             nodes,
+        )
+
+
+def _refuse_endless(num_lost: int) -> None:
+    if num_lost >= _TRIES:
+        raise StorageError(
+            f"a visit to one subgraph was lost {num_lost} times, each time with its worker; it may not fit into "
+            "the memory of a node: make more parts or fewer workers, or look at the nodes with `largegnn cluster check`"
         )
