@@ -74,13 +74,13 @@ def dense(*values: float) -> DenseState:
     return DenseState(np.array(values, dtype=np.float32), np.full(len(values), 2, dtype=np.float32))
 
 
-def test_dense_weights_take_all_of_a_lone_change_and_a_share_of_others() -> None:
-    center = DenseCenter(dense(0, 0))
+def test_changes_of_dense_weights_add_up() -> None:
+    center = DenseCenter(dense(1, 1))
     (first, taken), (second, _) = center.take(), center.take()
-    center.give(first, taken, dense(1, 2), num_workers=2)
-    assert center.state.values.tolist() == [1, 2]
-    center.give(second, taken, dense(4, -2), num_workers=2)
-    assert center.state.values.tolist() == [1 + 4 / 2, 2 - 2 / 2]
+    center.give(first, taken, dense(2, 3))
+    assert center.state.values.tolist() == [2, 3]
+    center.give(second, taken, dense(5, 0))
+    assert center.state.values.tolist() == [2 + (5 - 1), 3 + (0 - 1)]
 
 
 def test_others_are_all_where_they_are_few() -> None:

@@ -223,8 +223,7 @@ class RayVisits:
         assert self._table is not None
         assert self._center is not None
         self._table.give(flight.visit, flight.parts[1:])
-        num_ready = sum(worker.is_ready for worker in self._workers)
-        self._center.give(flight.version, flight.dense, facts.dense, max(1, num_ready))
+        self._center.give(flight.version, flight.dense, facts.dense)
         self.tally.note_visit(
             self._num_given - flight.given_before, facts.seconds, facts.cpu_seconds, facts.peak_memory_mb
         )
