@@ -8,6 +8,7 @@ run folder: a folder of the same name on another disk is not the run folder.
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import platform
 import secrets
 from collections.abc import Sequence
@@ -39,11 +40,9 @@ class Node:
 
 def versions_here() -> tuple[tuple[str, str], ...]:
     """The versions that must be the same on every machine."""
-    import ray
-    import torch
-
-    own = {"python": platform.python_version(), "largegnn": __version__, "torch": torch.__version__}
-    return tuple((own | {"ray": ray.__version__}).items())
+    own = {"python": platform.python_version(), "largegnn": __version__}
+    # Not by importing them: PyTorch takes seconds.
+    return tuple((own | {name: importlib.metadata.version(name) for name in ("torch", "ray")}).items())
 
 
 def look_around(file: str | None, word: str) -> tuple[tuple[tuple[str, str], ...], bool | None]:

@@ -98,7 +98,7 @@ class ShardedTable:
     def refuse_loss(self) -> None:
         """Raise `ShardLostError` if a shard is not there any more."""
         for shard in self._shards:
-            self._get(shard.ready.remote(), _SECONDS)
+            self._get(shard.process.remote(), _SECONDS)
 
     def _chunks(self) -> Iterator[tuple[Any, int, int]]:
         """Each shard with ranges of its entities, of some tens of megabytes."""
