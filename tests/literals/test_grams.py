@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largegnn.literals.grams import GramSpace, nearest_texts, row_cosines
+from largegnn.literals.grams import GramSpace, Texts
 
 TEXT = st.text(alphabet="abz09 ", max_size=12).map(lambda text: " ".join(text.split()))
 
@@ -34,39 +34,65 @@ def slow_vector(text: str, texts: list[str]) -> dict[str, float]:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(TEXT, min_size=1, max_size=6), st.lists(TEXT, min_size=1, max_size=6))
 def test_cosines_are_those_of_a_slow_count(left: list[str], right: list[str]) -> None:
-    space = GramSpace.of(left, right)
-    rows = space.rows(left), space.rows(right)
     pairs = np.array([(i, j) for i in range(len(left)) for j in range(len(right))])
-    found = row_cosines(*rows, pairs[:, 0], pairs[:, 1], piece=3)
+    found = GramSpace.of(left, right).cosines(pairs[:, 0], pairs[:, 1])
     for (i, j), value in zip(pairs.tolist(), found.tolist(), strict=True):
         one, other = slow_vector(left[i], left + right), slow_vector(right[j], left + right)
         assert math.isclose(value, sum(one[gram] * other.get(gram, 0.0) for gram in one), abs_tol=1e-4)
 
 
-def test_the_nearest_are_the_nearest() -> None:
+@pytest.mark.parametrize("work", [200_000_000, 2_000])
+def test_the_nearest_are_the_nearest(monkeypatch: pytest.MonkeyPatch, work: int) -> None:
+    monkeypatch.setattr("largegnn.literals.grams._LEAST_WORK", work)
+    monkeypatch.setattr("largegnn.literals.grams._WORK_PER_TEXT", 1)
     rng = np.random.default_rng(0)
     words = ["".join(rng.choice(list("abcdefgh"), 6)) for _ in range(60)]
     left, right = words[:30], words[30:]
     space = GramSpace.of(left, right)
-    rows = space.rows(left), space.rows(right)
-    found = nearest_texts(*rows, 3, space.affordable(60))
-    products = (rows[0] @ rows[1].T).toarray()
+    found = space.nearest(3)
+    allowed = set(np.flatnonzero(space._affordable()[0] > 0).tolist())
+    assert allowed
+    products = np.array([[searched_product(one, other, words, allowed) for other in right] for one in left])
     for row in range(30):
-        near = set(found[1][found[0] == row].tolist())
-        best = np.sort(products[row])[::-1][:3]
-        assert sorted(products[row, list(near)].tolist(), reverse=True) == sorted(best[best > 0].tolist(), reverse=True)
+        best = {(round(value, 5), column) for column, value in enumerate(products[row].tolist()) if value > 0}
+        for column in sorted(best, key=lambda entry: (-entry[0], entry[1]))[:3]:
+            assert column[1] in found[1][found[0] == row]
+
+
+def searched_product(one: str, other: str, texts: list[str], allowed: set[int]) -> float:
+    vectors = slow_vector(one, texts), slow_vector(other, texts)
+    return sum(weight * vectors[1].get(gram, 0.0) for gram, weight in vectors[0].items() if number_of(gram) in allowed)
+
+
+def number_of(gram: str) -> int:
+    number = 0
+    for symbol in gram:
+        number = number << 6 | " abcdefghijklmnopqrstuvwxyz0123456789".index(symbol)
+    return number + {2: 0, 3: 1 << 12, 4: (1 << 12) + (1 << 18)}[len(gram)]
 
 
 def test_expensive_grams_are_left_out_within_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("largegnn.literals.grams._LEAST_WORK", 1_000_000)
+    monkeypatch.setattr("largegnn.literals.grams._WORK_PER_TEXT", 1)
     texts = [f"common {number}" for number in range(2_000)]
     space = GramSpace.of(texts, texts)
-    keep = space.affordable(1)  # the least budget there is
-    assert 0 < keep.sum() < len(keep)
-    assert space.costs[keep == 0].min() >= space.costs[keep == 1].max()
+    place, allowed = space._affordable()
+    costs = space.documents[0].astype(np.int64) * space.documents[1]
+    there = np.flatnonzero(costs)
+    assert 0 < len(allowed) < len(there)
+    assert costs[allowed].sum() <= 1_000_000
+    assert costs[there[place[there] == 0]].min() >= costs[allowed].max()
+
+
+def test_texts_are_symbols_between_spaces() -> None:
+    texts = Texts.of(["ab", "", "z 9"])
+    assert texts.symbols.tolist() == [0, 1, 2, 0, 0, 0, 0, 26, 0, 36, 0]
+    assert texts.ptr.tolist() == [0, 4, 6, 11]
 
 
 def test_no_texts() -> None:
-    space = GramSpace.of([], [])
-    assert space.rows([]).shape[0] == 0
-    assert GramSpace.of(["ab"], ["cd"]).rows([""]).nnz == 0
+    none = np.empty(0, dtype=np.int64)
+    assert len(GramSpace.of([], []).nearest(3)[0]) == 0
+    assert len(GramSpace.of([], []).cosines(none, none)) == 0
+    assert len(GramSpace.of(["ab", ""], [""]).nearest(3)[0]) == 0
+    assert GramSpace.of([""], [""]).cosines(np.array([0]), np.array([0])).tolist() == [0.0]

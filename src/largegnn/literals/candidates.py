@@ -9,15 +9,13 @@ Cost: linear in the texts (see `grams`); distinct names are compared once, howev
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from largegnn.artifacts import CandidateGraph, FloatArray, IntArray
 from largegnn.literals.encoders import nearest_meanings
-from largegnn.literals.grams import GramSpace, nearest_texts, row_cosines
+from largegnn.literals.grams import GramSpace
 from largegnn.literals.texts import EntityTexts
 from largegnn.machine.progress import progress
 
@@ -45,12 +43,12 @@ def literal_candidates(
     with progress("comparing names and values", 3, "views") as work:
         keys, name_keys, name_cosines = _by_names(source.texts, target.texts, k)
         work.advance()
-        documents = _Views.of(source.texts.documents, target.texts.documents)
+        documents = GramSpace.of(source.texts.documents, target.texts.documents)
         rows = documents.nearest(k)
-        keys = np.union1d(keys, _keys(source.texts.entities[rows[0]], target.texts.entities[rows[1]]))
+        keys = _distinct_keys(keys, _keys(source.texts.entities[rows[0]], target.texts.entities[rows[1]]))
         if meanings is not None:
             for rows in (nearest_meanings(*meanings, k), nearest_meanings(*meanings[::-1], k)[::-1]):
-                keys = np.union1d(keys, _keys(source.texts.entities[rows[0]], target.texts.entities[rows[1]]))
+                keys = _distinct_keys(keys, _keys(source.texts.entities[rows[0]], target.texts.entities[rows[1]]))
         work.advance()
         sources, targets = keys >> 32, keys & 0xFFFFFFFF
         places = (
@@ -60,7 +58,7 @@ def literal_candidates(
         name = np.zeros(len(keys), dtype=np.float32)
         np.maximum.at(name, np.searchsorted(keys, name_keys), name_cosines)
         text = documents.cosines(*places)
-        near = _Views.of(source.neighbors, target.neighbors).cosines(*places)
+        near = GramSpace.of(source.neighbors, target.neighbors).cosines(*places)
         work.advance()
     graph = CandidateGraph(sources, targets, {"name": name, "text": text, "neighbors": near})
     if meanings is None:
@@ -77,31 +75,6 @@ def _products(vectors: tuple[FloatArray, FloatArray], left: IntArray, right: Int
     return np.maximum(found, 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class _Views:
-    """The texts of both sides in one space of n-grams."""
-
-    left: sparse.csr_matrix
-    right: sparse.csr_matrix
-    keep: FloatArray
-
-    @classmethod
-    def of(cls, left: list[str], right: list[str]) -> _Views:
-        space = GramSpace.of(left, right)
-        return cls(space.rows(left), space.rows(right), space.affordable(len(left) + len(right)))
-
-    def nearest(self, k: int) -> tuple[IntArray, IntArray]:
-        """The k nearest of each text from either side: rows of both (p,)."""
-        threads = max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-        forth = nearest_texts(self.left, self.right, k, self.keep, threads)
-        back = nearest_texts(self.right, self.left, k, self.keep, threads)
-        return np.concatenate([forth[0], back[1]]), np.concatenate([forth[1], back[0]])
-
-    def cosines(self, left_rows: IntArray, right_rows: IntArray) -> FloatArray:
-        """The cosine of each pair of texts (p,)."""
-        return row_cosines(self.left, self.right, left_rows, right_rows)
-
-
 def _by_names(source: EntityTexts, target: EntityTexts, k: int) -> tuple[IntArray, IntArray, FloatArray]:
     """Keys of the pairs of entities with near names; for each pair of names the key of its entities, and its cosine."""
     none = np.empty(0, dtype=np.int64)
@@ -109,14 +82,14 @@ def _by_names(source: EntityTexts, target: EntityTexts, k: int) -> tuple[IntArra
         return none, none, np.empty(0, dtype=np.float32)
     left, left_of = _distinct(source.names)
     right, right_of = _distinct(target.names)
-    views = _Views.of(left, right)
+    views = GramSpace.of(left, right)
     rows = views.nearest(k)
     # Equal names are candidates whatever is nearer.
     equal = {name: number for number, name in enumerate(right)}
     same = np.array([(row, equal[name]) for row, name in enumerate(left) if name in equal], dtype=np.int64).reshape(
         -1, 2
     )
-    pairs = np.unique(_keys(np.concatenate([rows[0], same[:, 0]]), np.concatenate([rows[1], same[:, 1]])))
+    pairs = _distinct_keys(_keys(*rows), _keys(same[:, 0], same[:, 1]))
     cosines = views.cosines(pairs >> 32, pairs & 0xFFFFFFFF)
     crossed, of = _cross(
         _Owners.of(left_of, source.name_owners, len(left)),
@@ -124,7 +97,7 @@ def _by_names(source: EntityTexts, target: EntityTexts, k: int) -> tuple[IntArra
         pairs >> 32,
         pairs & 0xFFFFFFFF,
     )
-    return np.unique(crossed), crossed, cosines[of]
+    return _distinct_keys(crossed), crossed, cosines[of]
 
 
 def _distinct(names: list[str]) -> tuple[list[str], IntArray]:
@@ -165,3 +138,10 @@ def _cross(left: _Owners, right: _Owners, left_names: IntArray, right_names: Int
 def _keys(left: IntArray, right: IntArray) -> IntArray:
     keys: IntArray = left.astype(np.int64) << 32 | right.astype(np.int64)
     return keys
+
+
+def _distinct_keys(*keys: IntArray) -> IntArray:
+    """All keys, ascending, each once: by sorting, which is faster than the tables of hashes of numpy's `unique`."""
+    ordered = np.sort(np.concatenate(keys))
+    distinct: IntArray = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
+    return distinct

@@ -2,12 +2,16 @@
 
 In: two lists of texts of one length. Out: a similarity from 0 to 1 for each pair. What cannot be read as its kind is
 compared as text.
+The idea: a value stands in many pairs. So each of ours has two halves, `read`, which is done once for each value, and
+`compare`, which is done for each pair on what was read. A plain function of two lists does as well, only slower.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,75 +20,108 @@ from largegnn.artifacts import FloatArray
 from largegnn.literals.normalise import normalise
 from largegnn.literals.values import parse_date, parse_number
 
-__all__ = ["Comparator", "codes", "coordinates", "dates", "names", "numbers", "texts", "truth_values"]
+__all__ = [
+    "Comparator",
+    "ReadingComparator",
+    "codes",
+    "coordinates",
+    "dates",
+    "names",
+    "numbers",
+    "texts",
+    "truth_values",
+]
 
 Comparator = Callable[[Sequence[str], Sequence[str]], FloatArray]
+Values = npt.NDArray[Any]  # values as they are compared, a row each
 _NEAR_KM = 1.0
 _LONGEST = 200
 
 
-def names(left: Sequence[str], right: Sequence[str]) -> FloatArray:
-    """Jaro-Winkler of the words in order, or the share of words both have, whichever is higher."""
-    from rapidfuzz import fuzz
-    from rapidfuzz.distance import JaroWinkler
+@dataclass(frozen=True)
+class ReadingComparator:
+    """A comparator that reads each value once: `read` gives a row for a text, `compare` says how alike two rows are."""
 
-    pairs = zip(normalise(left), normalise(right), strict=True)
-    return _similarities(
-        max(JaroWinkler.similarity(one, other), fuzz.token_sort_ratio(one, other) / 100) for one, other in pairs
-    )
+    read: Callable[[Sequence[str]], Values]
+    compare: Callable[[Values, Values], FloatArray]
+
+    def __call__(self, left: Sequence[str], right: Sequence[str]) -> FloatArray:
+        """The similarity of each pair of texts."""
+        return self.compare(self.read(left), self.read(right))
 
 
-def texts(left: Sequence[str], right: Sequence[str]) -> FloatArray:
+def _read_names(values: Sequence[str]) -> Values:
+    """As people say it, and with its words in alphabetical order (n, 2)."""
+    spelled = normalise(values)
+    return _strings([spelled, [" ".join(sorted(name.split())) for name in spelled]])
+
+
+def _compare_names(left: Values, right: Values) -> FloatArray:
+    """Jaro-Winkler of the words in order, or the share of letters both have in sorted words, whichever is higher."""
+    from rapidfuzz.distance import Indel, JaroWinkler
+
+    in_order = _by_pairs(JaroWinkler.normalized_similarity, left[:, 0], right[:, 0])
+    return np.maximum(in_order, _by_pairs(Indel.normalized_similarity, left[:, 1], right[:, 1]))
+
+
+def _read_texts(values: Sequence[str]) -> Values:
+    return _strings([normalise(values)])
+
+
+def _compare_texts(left: Values, right: Values) -> FloatArray:
     """The share of words both texts have."""
     from rapidfuzz import fuzz
 
-    pairs = zip(normalise(left), normalise(right), strict=True)
-    return _similarities(fuzz.token_set_ratio(one, other) / 100 for one, other in pairs)
+    return _by_pairs(fuzz.token_set_ratio, left[:, 0], right[:, 0]) / np.float32(100)
 
 
-def numbers(left: Sequence[str], right: Sequence[str]) -> FloatArray:
+def _compare_numbers(left: Values, right: Values) -> FloatArray:
     """One less the relative difference."""
-    one, other = (_read(texts, lambda text: (parse_number(text),), 1)[:, 0] for texts in (left, right))
+    one, other = left["value"][:, 0], right["value"][:, 0]
     largest = np.maximum(np.abs(one), np.abs(other))
     with np.errstate(invalid="ignore", over="ignore"):
         apart = np.abs(one - other) / np.where(largest > 0, largest, 1.0)
     # Two infinities that are the same have no difference that is a number.
     found = np.where(one == other, 1.0, np.maximum(0.0, 1.0 - np.nan_to_num(apart, nan=1.0)))
-    return _or_equal(found, np.isnan(one) | np.isnan(other), left, right)
+    return _or_equal(found, left, right)
 
 
-def dates(left: Sequence[str], right: Sequence[str]) -> FloatArray:
+def _compare_dates(left: Values, right: Values) -> FloatArray:
     """1 where all that both dates say is the same, else less, by how much of it differs."""
-    one, other = (_read(texts, parse_date, 3) for texts in (left, right))
+    one, other = left["value"], right["value"]
     # The first of January often stands for a year alone.
     is_year = [(date[:, 1] == 0) | ((date[:, 1] == 1) & (date[:, 2] == 1)) for date in (one, other)]
     by_day = np.where((one[:, 2] == 0) | (other[:, 2] == 0) | (one[:, 2] == other[:, 2]), 1.0, 0.7)
     by_month = np.where(is_year[0] | is_year[1], 1.0, np.where(one[:, 1] == other[:, 1], by_day, 0.5))
     years = np.abs(one[:, 0] - other[:, 0])
-    found = np.where(years == 0, by_month, np.where(years == 1, 0.3, 0.0))
-    return _or_equal(found, np.isnan(one[:, 0]) | np.isnan(other[:, 0]), left, right)
+    return _or_equal(np.where(years == 0, by_month, np.where(years == 1, 0.3, 0.0)), left, right)
 
 
-def codes(left: Sequence[str], right: Sequence[str]) -> FloatArray:
+def _read_codes(values: Sequence[str]) -> Values:
+    return _strings([[code.replace(" ", "") for code in normalise(values)]])
+
+
+def _compare_codes(left: Values, right: Values) -> FloatArray:
     """1 where the letters and digits are the same, however they are grouped."""
-    pairs = zip(normalise(left), normalise(right), strict=True)
-    return _similarities(float(one.replace(" ", "") == other.replace(" ", "") != "") for one, other in pairs)
+    one, other = left[:, 0], right[:, 0]
+    return np.asarray((one == other) & (one != ""), dtype=np.float32)
 
 
-def coordinates(left: Sequence[str], right: Sequence[str]) -> FloatArray:
+def _compare_coordinates(left: Values, right: Values) -> FloatArray:
     """1 within a kilometre, falling to 0 at ten."""
-    one, other = (_read(texts, _coordinate, 2) for texts in (left, right))
+    one, other = left["value"], right["value"]
     middle = np.radians((one[:, 0] + other[:, 0]) / 2)
     km = 111.2 * np.hypot(one[:, 0] - other[:, 0], (one[:, 1] - other[:, 1]) * np.cos(middle))
-    found = np.clip(1.0 - (np.nan_to_num(km, nan=np.inf) - _NEAR_KM) / 9.0, 0.0, 1.0)
-    return _or_equal(found, np.isnan(one[:, 0]) | np.isnan(other[:, 0]), left, right)
+    return _or_equal(np.clip(1.0 - (np.nan_to_num(km, nan=np.inf) - _NEAR_KM) / 9.0, 0.0, 1.0), left, right)
 
 
-def truth_values(left: Sequence[str], right: Sequence[str]) -> FloatArray:
+def _read_truth_values(values: Sequence[str]) -> Values:
+    return np.array([text.strip().lower() in ("true", "yes", "1") for text in values], dtype=bool)
+
+
+def _compare_truth_values(left: Values, right: Values) -> FloatArray:
     """1 where both say yes, or both no."""
-    yes = {"true", "yes", "1"}
-    pairs = zip(left, right, strict=True)
-    return _similarities(float((one.strip().lower() in yes) == (other.strip().lower() in yes)) for one, other in pairs)
+    return np.asarray(left == right, dtype=np.float32)
 
 
 def _coordinate(text: str) -> tuple[float, float] | None:
@@ -92,29 +129,49 @@ def _coordinate(text: str) -> tuple[float, float] | None:
     return (float(found[0]), float(found[1])) if len(found) >= 2 else None
 
 
-def _read(
-    texts: Sequence[str], read: Callable[[str], Sequence[float | None] | None], width: int
-) -> npt.NDArray[np.float64]:
-    """Each text as numbers (n, width), each distinct one read once; not a number for what cannot be read."""
-    number_of: dict[str, int] = {}
-    rows = [number_of.setdefault(text, len(number_of)) for text in texts]
-    values = np.full((len(number_of), width), np.nan)
-    for row, text in enumerate(number_of):
-        found = read(text)
-        if found is not None and None not in found:
-            values[row] = found
-    return values[rows] if rows else values
+def _reading(parse: Callable[[str], Sequence[float | None] | None], width: int) -> Callable[[Sequence[str]], Values]:
+    """Texts as rows of a number each for `width` numbers, and of the text where it cannot be read."""
+
+    def read(values: Sequence[str]) -> Values:
+        row_of: dict[str, int] = {}
+        rows = [row_of.setdefault(text, len(row_of)) for text in values]
+        distinct = np.zeros(len(row_of), dtype=[("value", np.float64, (width,)), ("text", object)])
+        for row, text in enumerate(row_of):
+            found = parse(text)
+            is_read = found is not None and None not in found
+            distinct[row] = (found if is_read else np.nan, None if is_read else text.strip())
+        return distinct[rows] if rows else distinct
+
+    return read
 
 
-def _or_equal(
-    found: npt.NDArray[np.float64], unread: npt.NDArray[np.bool_], left: Sequence[str], right: Sequence[str]
-) -> FloatArray:
+def _or_equal(found: npt.NDArray[np.float64], left: Values, right: Values) -> FloatArray:
     """The similarities, and for what could not be read whether the texts are equal."""
-    for row in np.flatnonzero(unread).tolist():
-        found[row] = float(left[row].strip() == right[row].strip())
+    unread = np.isnan(left["value"][:, 0]) | np.isnan(right["value"][:, 0])
+    equal = (left["text"][unread] == right["text"][unread]).astype(np.float64)
+    found[unread] = equal
     return found.astype(np.float32)
 
 
-def _similarities(values: object) -> FloatArray:
-    found: FloatArray = np.fromiter(values, dtype=np.float32)  # type: ignore[call-overload]
+def _strings(columns: list[list[str]]) -> Values:
+    rows = np.empty((len(columns[0]), len(columns)), dtype=object)
+    for number, column in enumerate(columns):
+        rows[:, number] = column
+    return rows
+
+
+def _by_pairs(scorer: Any, left: Values, right: Values) -> FloatArray:
+    """What a scorer of rapidfuzz says of each pair of texts, by all processors."""
+    from rapidfuzz.process import cpdist
+
+    found: FloatArray = cpdist(left.tolist(), right.tolist(), scorer=scorer, dtype=np.float32, workers=-1)
     return found
+
+
+names = ReadingComparator(_read_names, _compare_names)
+texts = ReadingComparator(_read_texts, _compare_texts)
+numbers = ReadingComparator(_reading(lambda text: (parse_number(text),), 1), _compare_numbers)
+dates = ReadingComparator(_reading(parse_date, 3), _compare_dates)
+codes = ReadingComparator(_read_codes, _compare_codes)
+coordinates = ReadingComparator(_reading(_coordinate, 2), _compare_coordinates)
+truth_values = ReadingComparator(_read_truth_values, _compare_truth_values)

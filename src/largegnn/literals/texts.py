@@ -8,8 +8,9 @@ Cost: one pass over the literals; a text of an entity is cut at some thousand ch
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -68,27 +69,22 @@ def texts_of_side(
         [
             profiles[number].kind == "name" if number in profiles else False
             for number in range(int(predicates.max(initial=-1)) + 1)
-        ]
+        ],
+        dtype=bool,
     )
-    names_of: dict[int, dict[str, None]] = {}
-    said_of: dict[int, dict[str, None]] = {}
-    for owner, predicate, code in zip(owners.tolist(), predicates.tolist(), codes.tolist(), strict=True):
-        text = spelled[code]
-        if not text:
-            continue
-        said_of.setdefault(owner, {})[text] = None
-        if is_name[predicate]:
-            names_of.setdefault(owner, {})[text] = None
-    for entity, text in identifiers.items():
-        if entity not in names_of:
-            names_of[entity] = {text: None}
-            said_of.setdefault(entity, {})[text] = None
-    entities = np.array(sorted(said_of), dtype=np.int64)
-    documents = [" ".join(said_of[entity])[:_LONGEST] for entity in entities.tolist()]
-    named = [(entity, name) for entity in sorted(names_of) for name in list(names_of[entity])[:_MOST_NAMES]]
-    return EntityTexts(
-        [name for _, name in named], np.array([entity for entity, _ in named], dtype=np.int64), entities, documents
-    )
+    is_filled = np.array([bool(text) for text in spelled], dtype=bool)
+    filled = np.flatnonzero(is_filled[codes]) if len(codes) else codes
+    name_rows = filled[is_name[predicates[filled]]]
+    name_owners, name_codes = _first_of_each(owners[name_rows], codes[name_rows], _MOST_NAMES)
+    said_owners, said_codes = _first_of_each(owners[filled], codes[filled])
+    # Who has no name of its own is called by the end of its IRI.
+    unnamed = np.setdiff1d(np.fromiter(identifiers, dtype=np.int64, count=len(identifiers)), name_owners)
+    spelled += [identifiers[entity] for entity in unnamed.tolist()]
+    called = np.arange(len(spelled) - len(unnamed), len(spelled))
+    name_owners, name_codes = _joined(name_owners, name_codes, unnamed, called)
+    said_owners, said_codes = _joined(said_owners, said_codes, unnamed, called)
+    names = [spelled[code] for code in name_codes.tolist()]
+    return EntityTexts(names, name_owners, *_documents(spelled, said_owners, said_codes))
 
 
 def written_texts(
@@ -148,25 +144,60 @@ def neighbor_texts(
     triples: IntArray, names: Mapping[int, str], entities: IntArray, ignored: frozenset[int] = frozenset()
 ) -> list[str]:
     """What the neighbours of each entity (n,) are called, as one text; relations in `ignored` do not count."""
-    wanted = {entity: index for index, entity in enumerate(entities.tolist())}
-    near: list[dict[str, None]] = [{} for _ in wanted]
-    for head, relation, tail in triples.tolist():
-        if relation in ignored:
-            continue
-        for one, other in ((head, tail), (tail, head)):
-            index, name = wanted.get(one), names.get(other)
-            if index is not None and name and len(near[index]) < _MOST_NEIGHBORS:
-                near[index][name] = None
-    return [" ".join(found)[:_LONGEST] for found in near]
+    # Each triple is seen from both ends, in the order of the triples.
+    counted = triples[~np.isin(triples[:, 1], sorted(ignored))] if ignored else triples
+    ones, others = counted[:, [0, 2]].ravel(), counted[:, [2, 0]].ravel()
+    size = int(max(triples[:, [0, 2]].max(initial=-1), entities.max(initial=-1), max(names, default=-1))) + 1
+    row_of, code_of = np.full(size, -1, dtype=np.int64), np.full(size, -1, dtype=np.int64)
+    row_of[entities] = np.arange(len(entities))
+    spelled, codes = _numbered(names.values())
+    code_of[np.fromiter(names, dtype=np.int64, count=len(names))] = codes
+    known = np.flatnonzero((row_of[ones] >= 0) & (code_of[others] >= 0))
+    rows, near = _first_of_each(row_of[ones[known]], code_of[others[known]], _MOST_NEIGHBORS)
+    texts = [""] * len(entities)
+    for row, text in zip(*_documents(spelled, rows, near), strict=True):
+        texts[row] = text
+    return texts
+
+
+def _first_of_each(owners: IntArray, codes: IntArray, most: int | None = None) -> tuple[IntArray, IntArray]:
+    """Distinct codes of each owner in the order they come, at most so many; ascending by owner."""
+    order = np.lexsort((codes, owners))  # stable: the first of equal ones stays the first
+    keys = owners[order].astype(np.int64) << 32 | codes[order]
+    first = np.sort(order[np.concatenate([[True], keys[1:] != keys[:-1]])]) if len(order) else order
+    first = first[np.argsort(owners[first], kind="stable")]
+    if most is not None:
+        starts = np.searchsorted(owners[first], owners[first])
+        first = first[np.arange(len(first)) - starts < most]
+    return owners[first].astype(np.int64), codes[first]
+
+
+def _joined(owners: IntArray, codes: IntArray, more: IntArray, more_codes: IntArray) -> tuple[IntArray, IntArray]:
+    """Both lists, ascending by owner."""
+    all_owners = np.concatenate([owners, more])
+    order = np.argsort(all_owners, kind="stable")
+    return all_owners[order], np.concatenate([codes, more_codes])[order]
+
+
+def _documents(spelled: list[str], owners: IntArray, codes: IntArray) -> tuple[IntArray, list[str]]:
+    """The owners, and the texts of each as one."""
+    entities, starts = np.unique(owners, return_index=True)
+    bounds = np.append(starts, len(owners)).tolist()
+    texts = [spelled[code] for code in codes.tolist()]
+    return entities, [" ".join(texts[start:end])[:_LONGEST] for start, end in itertools.pairwise(bounds)]
+
+
+def _numbered(texts: Iterable[str]) -> tuple[list[str], IntArray]:
+    """The distinct texts, and which of them each is."""
+    number_of: dict[str, int] = {}
+    codes = np.array([number_of.setdefault(text, len(number_of)) for text in texts], dtype=np.int64)
+    return list(number_of), codes
 
 
 def _normalised(values: StringTable, inside: slice) -> tuple[list[str], IntArray]:
     """Distinct values in the spelling that is compared, and which of them each row has."""
-    number_of: dict[str, int] = {}
-    codes = np.empty(inside.stop - inside.start, dtype=np.int64)
-    for index, text in enumerate(values.take(range(inside.start, inside.stop))):
-        codes[index] = number_of.setdefault(text, len(number_of))
-    return normalise(number_of), codes
+    distinct, codes = _numbered(values.take(range(inside.start, inside.stop)))
+    return normalise(distinct), codes
 
 
 def _local(name: str) -> str:

@@ -6,12 +6,13 @@ they differ speak against them, both in natural logarithms of odds (Fellegi and 
 The idea: for every pair of predicates of the same kind, count how often the values of surely right pairs agree and how
 often those of pairs drawn at random do. A predicate pair that agrees no more often than by chance says nothing. Rare
 values agree seldom by chance, so they count more. Only predicates with about one value per entity can contradict.
+Each value is read once and compared often (see `comparators`).
 Cost: the edges times the predicate pairs that answer to each other, of which the most telling are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from largegnn.artifacts import FloatArray, IntArray
 from largegnn.artifacts.literals import Literals
+from largegnn.literals.comparators import ReadingComparator
 from largegnn.literals.profiles import PredicateProfile
 from largegnn.seams.tables import COMPARATORS
 
@@ -134,11 +136,10 @@ def value_evidence(
     """Agreement and contradiction of each edge (e,)."""
     agreement, contradiction = (np.zeros(len(sources), dtype=np.float32) for _ in range(2))
     for one, (left, right) in zip(correspondences, numbers, strict=True):
+        compare = _comparison(source, target, left, right, one.kind)
         for start in range(0, len(sources), _PIECE):
-            here = slice(start, start + _PIECE)
-            rows = source.values(left, sources[here]), target.values(right, targets[here])
-            both = np.flatnonzero((rows[0] >= 0) & (rows[1] >= 0))
-            agree = compare_values(source, target, one.kind, rows[0][both], rows[1][both]) >= _AGREES
+            both, similar = compare(sources[start : start + _PIECE], targets[start : start + _PIECE])
+            agree = similar >= _AGREES
             agreement[start + both[agree]] += one.odds_for
             contradiction[start + both[~agree]] += one.odds_against
     return agreement, contradiction
@@ -161,6 +162,30 @@ def _agreements(
     rows = source.values(left, pairs[:, 0]), target.values(right, pairs[:, 1])
     both = (rows[0] >= 0) & (rows[1] >= 0)
     return compare_values(source, target, kind, rows[0][both], rows[1][both]) >= _AGREES
+
+
+def _comparison(
+    source: SideValues, target: SideValues, left: int, right: int, kind: str
+) -> Callable[[IntArray, IntArray], tuple[IntArray, FloatArray]]:
+    """What tells of pairs of entities (p,) which have both values, and how alike these are; a value is read once."""
+    comparator = COMPARATORS[source.comparators[kind]]
+
+    def compare(sources: IntArray, targets: IntArray) -> tuple[IntArray, FloatArray]:
+        rows = source.values(left, sources), target.values(right, targets)
+        both = np.flatnonzero((rows[0] >= 0) & (rows[1] >= 0))
+        if not isinstance(comparator, ReadingComparator):
+            return both, compare_values(source, target, kind, rows[0][both], rows[1][both])
+        places = (np.searchsorted(known, own[both]) for known, own in zip(rows_of, rows, strict=True))
+        similar = [values[place] for values, place in zip(read, places, strict=True)]
+        return both, np.asarray(comparator.compare(*similar), dtype=np.float32)
+
+    rows_of, read = [], []
+    if isinstance(comparator, ReadingComparator):
+        for side, predicate in ((source, left), (target, right)):
+            rows = side.row_of[predicate]
+            rows_of.append(rows[rows >= 0])  # ascending, as entities and literals are
+            read.append(comparator.read(side.literals.values.take(rows_of[-1])))
+    return compare
 
 
 def compare_values(source: SideValues, target: SideValues, kind: str, left: IntArray, right: IntArray) -> FloatArray:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from largegnn.artifacts import CandidateGraph, IntArray, Mask
+from largegnn.machine.compiled import compiled
 from largegnn.matching.candidates import preferred
 from largegnn.matching.logistic import fit_logistic
 
@@ -61,15 +62,31 @@ def localised(graph: CandidateGraph, scores: Floats, k: int) -> Floats:
     """CSLS of each edge (e,) among the candidates: twice the score less the means of the k best of both ends."""
     result = 2 * scores
     for ends in (graph.sources, graph.targets):
-        order = np.lexsort((-scores, ends))
-        grouped = ends[order]
-        starts = np.flatnonzero(np.concatenate([[True], grouped[1:] != grouped[:-1]])) if len(order) else order
-        rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
-        near = order[rank < k]
         # Of k, also where there are fewer: candidates that were not found are no nearer than zero.
-        means = np.bincount(ends[near], scores[near], minlength=int(ends.max(initial=-1)) + 1) / k
-        result = result - means[ends]
+        result -= _sums_of_best(ends, scores, k, int(ends.max(initial=-1)) + 1)[ends] / k
     return result
+
+
+@compiled
+def _sums_of_best(ends: IntArray, scores: Floats, k: int, num_ends: int) -> Floats:
+    """The sum of the k highest scores of each end (n,), from the highest down."""
+    best = np.full((num_ends, k), -np.inf)
+    for edge in range(len(ends)):
+        own, score = best[ends[edge]], scores[edge]
+        place = k - 1
+        if score <= own[place]:
+            continue
+        while place > 0 and score > own[place - 1]:
+            own[place] = own[place - 1]
+            place -= 1
+        own[place] = score
+    sums = np.zeros(num_ends)
+    for end in range(num_ends):
+        for place in range(k):
+            if best[end, place] == -np.inf:
+                break
+            sums[end] += best[end, place]
+    return sums
 
 
 def _fit(evidence: Floats, right: Mask) -> Floats:
