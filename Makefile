@@ -64,7 +64,7 @@ docs: $(DOCS_READY)
 	$(BIN)/python benchmarks/figures.py
 	$(BIN)/python benchmarks/results_page.py
 	$(BIN)/python benchmarks/names.py --page
-	$(BIN)/python benchmarks/cluster.py page
+	$(BIN)/python benchmarks/cluster_page.py
 	$(BIN)/python docs/scripts/front_page.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"

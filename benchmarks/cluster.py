@@ -1,4 +1,4 @@
-"""What do several machines bring, cost and survive? `cluster.py accuracy|throughput|overhead|kills FOLDER`, or `page`.
+"""What do several machines bring, cost and survive? `cluster.py accuracy|throughput|overhead|kills|memory`.
 
 All nodes are on this machine (`ray.cluster_utils`), one processor each, so a network is not measured, and other
 programs share the processors: times are compared within one call only. FOLDER is a data set as `align` takes it.
@@ -6,8 +6,8 @@ programs share the processors: times are compared within one call only. FOLDER i
 - `accuracy`: H@1 of valid and test links, one process against 2 and 4 nodes, some random seeds
 - `throughput`: visits and searched rows a second with one worker and with two, and CPU seconds of a visit
 - `overhead`: a whole run with `--cluster local` against none
+- `memory`: peak memory of workers and shards of a table of `--entities`, on 1, 2 and 4 nodes; needs no FOLDER
 - `kills`: a run on three nodes in which workers, shards and nodes are killed at random moments
-- `page`: docs/measurements/cluster.md from the records
 
 Every record carries settings, version, machine and date and is one line of docs/results/cluster.jsonl.
 """
@@ -33,13 +33,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from largegnn import api
-from largegnn.artifacts import AlignmentTask, EntityEmbeddings, to_plain
+from largegnn.artifacts import AlignmentTask, EntityEmbeddings, SubgraphSet, to_plain
 from largegnn.cluster.connecting import import_ray
 from largegnn.cluster.nodes import ask_nodes
 from largegnn.cluster.pool import RayPool
+from largegnn.cluster.visits import RayVisits
+from largegnn.embedding.model import EmbeddingModel
+from largegnn.embedding.options import TrainOptions
+from largegnn.embedding.visits import PlannedVisit
 from largegnn.evaluation.metrics import rank_links
+from largegnn.machine.progress import progress
 from largegnn.machine.worker_pool import using_pool
 from largegnn.matching.searchers import search_both
 from largegnn.paper.reproduce import machine_name
@@ -50,7 +56,6 @@ from largegnn.version import __version__
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "results" / "cluster.jsonl"
-PAGE = ROOT / "docs" / "measurements" / "cluster.md"
 STORE_BYTES = 200 * 2**20
 
 
@@ -230,66 +235,57 @@ def kills(task: AlignmentTask, options: argparse.Namespace) -> Iterator[dict[str
     yield {"nodes": 3, "parts": options.parts, "seed": options.seeds[0], "kills": done, **found}
 
 
-WAYS = {"accuracy": accuracy, "throughput": throughput, "overhead": overhead, "kills": kills}
+def made_up(num_entities: int, num_parts: int) -> SubgraphSet:
+    """Subgraphs of neighbouring entities, a fifth of them shared with the next, with few triples and seeds."""
+    rng, size = np.random.default_rng(0), num_entities * 5 // (4 * num_parts)
+    starts = np.linspace(0, num_entities - size, num_parts).astype(np.int64)
+    entities = (starts[:, None] + np.arange(size)).ravel()
+    heads = rng.integers(0, size, 4 * size * num_parts)
+    triples = np.stack([heads, rng.integers(0, 100, len(heads)), rng.integers(0, size, len(heads))], axis=1)
+    seeds, counts = rng.integers(0, size, (200 * num_parts, 2)), np.arange(num_parts + 1)
+    return SubgraphSet(entities, counts * size, triples, 4 * counts * size, seeds, 200 * counts)
 
 
-def page(records: list[dict[str, Any]]) -> str:
-    """The page's tables."""
-    lines = [
-        "## Accuracy",
-        "",
-        "| nodes | seeds | H@1 valid | H@1 test | visits stale (most) | MB sent | shared rows |",
-    ]
-    lines.append("|" + "---|" * 7)
-    rows = [row for row in records if row["what"] == "accuracy"]
-    for nodes in sorted({row["nodes"] for row in rows}):
-        some = [row for row in rows if row["nodes"] == nodes]
-        uses = [row["cluster"] for row in some if row["cluster"]]
-        means = [statistics.mean(row["hits"][name] for row in some) for name in ("valid", "test")]
-        spread = [statistics.pstdev([row["hits"][name] for row in some]) for name in ("valid", "test")]
-        shown = [f"{mean:.4f} ± {wide:.4f}" for mean, wide in zip(means, spread, strict=True)]
-        cells = ["", "", ""]
-        if uses:
-            stale, most = statistics.mean(use["mean_staleness"] for use in uses), max(use["most_stale"] for use in uses)
-            sent = statistics.mean(use["bytes_sent"] for use in uses) / 1e6
-            share = statistics.mean(use["shared_rows"] for use in uses)
-            cells = [f"{stale:.2f} ({most})", f"{sent:,.0f}", f"{share:,.0f}"]
-        lines.append(f"| {nodes} | {len(some)} | {' | '.join([*shown, *cells])} |")
-    lines += ["", "## Throughput", ""]
-    lines.append(
-        "| workers | seconds of an epoch, median | visits a second | CPU seconds of a visit | peak MB of a worker "
-        "| seconds of search |"
-    )
-    lines.append("|" + "---|" * 6)
-    for row in (row for row in records if row["what"] == "throughput"):
-        use = row["cluster"]
-        seconds, cpu = row["epoch_seconds"], use["visit_cpu_seconds"] / use["num_visits"]
-        figures = f"{seconds:.2f} | {row['parts'] / seconds:.2f} | {cpu:.2f} | {use['peak_worker_mb']:.0f}"
-        lines.append(f"| {row['workers']} | {figures} | {row['search_seconds']} |")
-    lines += [
-        "",
-        "## Overhead of a cluster on one machine",
-        "",
-        "| cluster | seconds in all | of training | H@1 valid |",
-    ]
-    lines.append("|" + "---|" * 4)
-    for row in (row for row in records if row["what"] == "overhead"):
-        lines.append(
-            f"| {row['address']} | {row['seconds']} | {row['train_seconds']:.1f} | {row['hits']['valid']:.4f} |"
-        )
-    lines += ["", "## Kills", "", "| killed | visits made again | epochs made again | H@1 valid | H@1 test |"]
-    lines.append("|" + "---|" * 5)
-    for row in (row for row in records if row["what"] == "kills"):
-        use, named = row["cluster"], ", ".join(f"{count} {kind}s" for kind, count in row["kills"].items())
-        shares = f"{row['hits']['valid']:.4f} | {row['hits']['test']:.4f}"
-        lines.append(f"| {named} | {use['visits_repeated']} | {use['epochs_repeated']} | {shares} |")
-    return "\n".join(lines)
+def memory(_: AlignmentTask | None, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Some visits to a made-up table, and what each process took for it."""
+    settings, subgraphs = settings_of(40, 0, 1), made_up(options.entities, 40)
+    train = TrainOptions(**settings.train.model_dump())
+    model = EmbeddingModel(options.entities, 100, train, torch.device("cpu"), 0)
+    planned = [PlannedVisit(index, (0.005,), index) for index in range(16)]
+    for num_nodes in options.nodes:
+        with local_nodes(num_nodes) as nodes, progress("memory") as work:
+            pool = RayPool(nodes.ray, ClusterSettings(workers=num_nodes), ask_nodes(nodes.ray, None), "cpu")
+            with RayVisits(pool, train, 100) as visits:
+                visits.visit_all(model, 0, subgraphs, planned, work)
+                ours = [pid for pid, words in descendants(os.getpid()) if words.startswith("ray::TableShard")]
+                yield {
+                    "nodes": num_nodes,
+                    "entities": options.entities,
+                    "dim": train.dim,
+                    "shard_peak_mb": round(max(map(peak_mb, ours))),
+                    "cluster": to_plain(visits.tally.use()),
+                }
+
+
+def peak_mb(process: int) -> float:
+    """Most resident memory a process had."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
+
+
+WAYS: dict[str, Callable[[Any, argparse.Namespace], Iterator[dict[str, Any]]]] = {
+    "memory": memory,
+    "accuracy": accuracy,
+    "throughput": throughput,
+    "overhead": overhead,
+    "kills": kills,
+}
 
 
 def main() -> None:
-    """Measure, or write the page."""
+    """Measure and keep the records; `cluster_page.py` makes the page of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=[*WAYS, "page"])
+    parser.add_argument("what", choices=WAYS)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--parts", type=int, default=5)
     parser.add_argument("--nodes", type=int, nargs="*", default=[1, 2, 4])
@@ -297,20 +293,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[0])
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--entities", type=int, default=1_000_000)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--every", type=float, default=10.0, help="seconds between kills, about")
     parser.add_argument("--json", type=Path, default=RECORDS)
     options = parser.parse_args()
-    if options.what == "page":
-        records = [json.loads(line) for line in options.json.read_text(encoding="utf-8").splitlines()]
-        head, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- tables -->\n")
-        tail = rest.partition("<!-- /tables -->")[2]
-        PAGE.write_text(f"{head}<!-- tables -->\n\n{page(records)}\n\n<!-- /tables -->{tail}", encoding="utf-8")
-        return
-    if options.folder is None:
+    if options.folder is None and options.what != "memory":
         parser.error("a data set is needed")
-    task = api.load(options.folder).task
-    about = {"what": options.what, "set": options.folder.name, "version": __version__, "machine": machine_name("cpu")}
+    task = None if options.folder is None else api.load(options.folder).task
+    name = "made up" if options.folder is None else options.folder.name
+    about = {"what": options.what, "set": name, "version": __version__, "machine": machine_name("cpu")}
     for row in WAYS[options.what](task, options):
         record = about | {"date": datetime.datetime.now(datetime.UTC).date().isoformat(), **row}
         print(json.dumps(record))
