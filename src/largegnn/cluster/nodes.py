@@ -75,6 +75,7 @@ def ask_nodes(ray: Any, folder: Path | None) -> list[Node]:
             ).remote(None if file is None else str(file), word)
             for entry in there
         ]
+        ray.wait(answers, num_returns=len(answers), timeout=_SECONDS)
         nodes = [_node(ray, entry, answer) for entry, answer in zip(there, answers, strict=True)]
     except OSError as error:
         raise StorageError(f"cannot write {folder}: {error.strerror or error}") from error
@@ -95,7 +96,7 @@ def _node(ray: Any, entry: dict[str, Any], answer: Any) -> Node:
         "memory_mb": float(has.get("memory", 0)) / 2**20,
     }
     try:
-        versions, sees = ray.get(answer, timeout=_SECONDS)
+        versions, sees = ray.get(answer, timeout=1.0)  # it was waited for with all others
     except ray.exceptions.RayError as error:
         lines = [line for line in str(error).strip().splitlines() if line.strip()]
         problem = f"no answer within {_SECONDS:.0f} s" if isinstance(error, TimeoutError) else lines[-1].strip()[:300]
