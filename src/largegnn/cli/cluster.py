@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["cluster_commands"]
 
-cluster_commands = typer.Typer(help="Several machines.", no_args_is_help=True)
+cluster_commands = typer.Typer(help="Look at a Ray cluster before a run uses it.", no_args_is_help=True)
 _VERSIONS = ("python", "largegnn", "torch", "ray")
 
 
 @cluster_commands.callback()
-def _several_machines() -> None:
+def _look() -> None:
     """Look at a Ray cluster before a run uses it."""
 
 
