@@ -25,10 +25,10 @@ import signal
 import statistics
 import sys
 import tempfile
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -212,26 +212,19 @@ def overhead(task: AlignmentTask, options: argparse.Namespace) -> Iterator[dict[
 def kills(task: AlignmentTask, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """A run on three nodes, with a kill every few seconds until there were enough."""
     chosen, done = random.Random(options.seeds[0]), dict.fromkeys(("worker", "shard", "node"), 0)
-    over = threading.Event()
-    with local_nodes(3) as nodes:
+    # The run is in the other thread: Ray starts nodes in the main one only.
+    with local_nodes(3) as nodes, ThreadPoolExecutor(1) as pool:
         ways: dict[str, Callable[[], bool]] = {
             "worker": lambda: nodes.kill_process("VisitWorker", chosen),
             "shard": lambda: nodes.kill_process("TableShard", chosen),
             "node": lambda: nodes.replace_node(chosen),
         }
-
-        def kill() -> None:
-            while sum(done.values()) < options.kills and not over.wait(chosen.uniform(0.5, 1.5) * options.every):
-                kind = chosen.choices(list(ways), weights=(6, 3, 1))[0]
-                done[kind] += ways[kind]()
-
-        thread = threading.Thread(target=kill)
-        thread.start()
-        try:
-            found = trained(task, settings_of(options.parts, options.seeds[0], 3))
-        finally:
-            over.set()
-            thread.join()
+        running = pool.submit(trained, task, settings_of(options.parts, options.seeds[0], 3))
+        while sum(done.values()) < options.kills and not running.done():
+            wait([running], timeout=chosen.uniform(0.5, 1.5) * options.every)
+            kind = chosen.choices(list(ways), weights=(6, 3, 1))[0]
+            done[kind] += not running.done() and ways[kind]()
+        found = running.result()
     yield {"nodes": 3, "parts": options.parts, "seed": options.seeds[0], "kills": done, **found}
 
 

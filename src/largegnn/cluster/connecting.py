@@ -99,6 +99,12 @@ def _connect(ray: Any, address: str) -> None:
             ray.init(**how)
     except (ConnectionError, TimeoutError, ValueError) as error:
         raise InputError(f"there is no Ray cluster at {address}", found=_first_line(error), fix=_START) from None
+    except ray.exceptions.RayError as error:
+        raise InputError(
+            f"the cluster at {address} refuses this process",
+            found=_first_line(error),
+            fix="give every machine the same token of Ray, or start all of them with RAY_AUTH_MODE=disabled",
+        ) from None
     except RuntimeError as error:
         if "ersion" not in str(error):
             raise
