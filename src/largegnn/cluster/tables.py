@@ -8,6 +8,7 @@ does not depend on the number of shards, so a training resumes on any number of 
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,8 +18,8 @@ import torch
 from largegnn.artifacts import IntArray
 from largegnn.cluster.pool import RayPool
 from largegnn.embedding.model import EmbeddingModel
+from largegnn.embedding.row_state import RowState
 from largegnn.embedding.shards import TableShard, shard_bounds
-from largegnn.embedding.visits import RowState
 
 __all__ = ["ShardLostError", "ShardedTable"]
 
@@ -89,11 +90,18 @@ class ShardedTable:
         return found
 
     def read_into(self, model: EmbeddingModel) -> None:
-        """Copy the table into the model, a chunk at a time."""
-        for shard, start, stop in self._chunks():
-            state: RowState = self._get(shard.read.remote(start, stop))
-            rows, squares = (torch.tensor(each, device=model.device) for each in (state.rows, state.squares))
-            model.entities.put(torch.arange(start, stop), rows, squares)
+        """Copy the table into the model: all of it, or nothing if a shard is lost meanwhile."""
+        num_entities, dim = model.entities.values.shape
+        with tempfile.TemporaryFile() as scratch:
+            # In a file that has no name: the copy of the epoch before must stay whole until this one is.
+            both = np.memmap(scratch, dtype=np.float32, mode="w+", shape=(2, max(1, num_entities), dim))
+            for shard, start, stop in self._chunks():
+                state: RowState = self._get(shard.read.remote(start, stop))
+                both[0, start:stop], both[1, start:stop] = state.rows, state.squares
+            for start in range(0, num_entities, self._step):
+                stop = min(start + self._step, num_entities)
+                rows, squares = (torch.tensor(both[at, start:stop], device=model.device) for at in (0, 1))
+                model.entities.put(torch.arange(start, stop), rows, squares)
 
     def refuse_loss(self) -> None:
         """Raise `ShardLostError` if a shard is not there any more."""

@@ -15,7 +15,8 @@ import numpy as np
 from largegnn.artifacts import FloatArray, IntArray
 from largegnn.cluster.mapped import Sent, opened
 from largegnn.embedding.options import TrainOptions
-from largegnn.embedding.visits import DenseState, PlannedVisit, RowState, Visitor
+from largegnn.embedding.row_state import DenseState, RowState
+from largegnn.embedding.visits import PlannedVisit, Visitor
 from largegnn.machine.metering import Meter
 
 __all__ = ["VisitFacts", "VisitWorker"]

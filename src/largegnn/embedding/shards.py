@@ -18,7 +18,7 @@ import os
 import numpy as np
 
 from largegnn.artifacts import FloatArray, IntArray
-from largegnn.embedding.visits import DenseState, RowState
+from largegnn.embedding.row_state import DenseState, RowState
 
 __all__ = ["DenseCenter", "TableShard", "shard_bounds"]
 

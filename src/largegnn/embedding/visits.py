@@ -28,11 +28,12 @@ from largegnn.embedding.loss_terms import OtherRows
 from largegnn.embedding.model import ALPHA, EPS, EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.row_optimizer import RowRMSprop
+from largegnn.embedding.row_state import DenseState, RowState
 from largegnn.embedding.stepping import Stepper, batches_of
 from largegnn.machine.precision import training_precision
 from largegnn.machine.progress import Work
 
-__all__ = ["DenseState", "PlannedVisit", "RowState", "VisitResult", "VisitWorkers", "Visitor", "sample_others"]
+__all__ = ["PlannedVisit", "VisitResult", "VisitWorkers", "Visitor", "sample_others"]
 
 _SAMPLES = 4  # rows of other entities taken for a visit, as a multiple of those that one step draws
 
@@ -44,32 +45,6 @@ class PlannedVisit:
     index: int
     learning_rates: tuple[float, ...]
     seed: int
-
-
-@dataclass(frozen=True, eq=False)
-class RowState:
-    """Rows (k, d) of entities and the mean squares of their gradients (k, d)."""
-
-    rows: FloatArray
-    squares: FloatArray
-
-    @property
-    def num_bytes(self) -> int:
-        """Bytes to send."""
-        return self.rows.nbytes + self.squares.nbytes
-
-
-@dataclass(frozen=True, eq=False)
-class DenseState:
-    """Relation rows and encoder weights, each flat, one after another, and the mean squares of their gradients."""
-
-    values: FloatArray
-    squares: FloatArray
-
-    @property
-    def num_bytes(self) -> int:
-        """Bytes to send."""
-        return self.values.nbytes + self.squares.nbytes
 
 
 @dataclass(frozen=True, eq=False)
