@@ -6,10 +6,11 @@ BIN := $(VENV)/bin
 RUN_READY := $(VENV)/.run-ready
 READY := $(VENV)/.dev-ready
 DOCS_READY := $(VENV)/.docs-ready
+CONFORMANCE_READY := $(VENV)/.conformance-ready
 # Without --no-compile pip spends most of its time on files that are never imported.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: setup demo check test fuzz bench docs clean
+.PHONY: setup demo check test conformance fuzz bench docs clean
 
 setup: $(READY)
 
@@ -27,6 +28,11 @@ $(READY): $(RUN_READY)
 
 $(DOCS_READY): $(RUN_READY)
 	$(PIP) -e '.[docs]'
+	touch $@
+
+$(CONFORMANCE_READY): $(READY)
+	$(PIP) -e '.[conformance]'
+	$(PIP) --no-deps kiez
 	touch $@
 
 # One thread: for so small a pair two are hardly faster.
@@ -47,6 +53,10 @@ check: $(READY)
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
+# Our figures beside those of other packages, which no other test needs.
+conformance: $(CONFORMANCE_READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/conformance
+
 # Hours: as many mutated inputs as make 10,000 for each reader. Failed ones are kept in .fuzz; LARGEGNN_FUZZ_SEED repeats.
 fuzz: $(READY)
 	LARGEGNN_FUZZ=$${LARGEGNN_FUZZ:-10000} OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/fuzz
@@ -65,6 +75,8 @@ docs: $(DOCS_READY)
 	$(BIN)/python benchmarks/results_page.py
 	$(BIN)/python benchmarks/names.py --page
 	$(BIN)/python benchmarks/cluster_page.py
+	$(BIN)/python benchmarks/reviewing.py --page
+	$(BIN)/python benchmarks/serving.py --page
 	$(BIN)/python docs/scripts/front_page.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"

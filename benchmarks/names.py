@@ -60,10 +60,11 @@ def drawn(links: IntArray, name: str, seeds: float) -> tuple[IntArray, IntArray]
     return links[np.sort(order[:count])], links[np.sort(order[count:])]
 
 
-def measure(folder: Path, pair: LoadedPair, seeds: float, channels: str) -> dict[str, Any]:
+def measure(folder: Path, pair: LoadedPair, seeds: float, channels: str, overrides: list[str]) -> dict[str, Any]:
     """One run from a task at hand: figures by partial gold and plain, and what was expected."""
     known, test = drawn(pair.task.test_links, folder.name, seeds)
-    settings = resolve(Settings, {}, None, values={} if channels == "auto" else {"channels": channels.split("+")})
+    values = {} if channels == "auto" else {"channels": channels.split("+")}
+    settings = resolve(Settings, {}, None, overrides=overrides, values=values)
     with tempfile.TemporaryDirectory() as place:
         written = {"train": Path(place) / "seeds.tsv", "test": Path(place) / "test.tsv"}
         for path, links in zip(written.values(), (known, test), strict=True):
@@ -176,6 +177,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=float, default=[0.0])
     parser.add_argument("--channels", nargs="*", default=["auto"])
     parser.add_argument("--json", type=Path, default=RECORDS)
+    parser.add_argument("--set", nargs="*", default=[], help="settings that differ from the defaults, as key=value")
     parser.add_argument("--page", action="store_true")
     arguments = parser.parse_args()
     text = arguments.json.read_text(encoding="utf-8") if arguments.json.exists() else ""
@@ -183,7 +185,9 @@ def main() -> None:
     done = {row["key"] for row in records}
 
     def add(key: str, rows: list[dict[str, Any]], name: str) -> None:
-        about = {"set": name, "key": key, "version": __version__, "machine": machine_name("cpu")}
+        about: dict[str, Any] = {"set": name, "key": key, "version": __version__, "machine": machine_name("auto")}
+        if arguments.set:
+            about["settings"] = arguments.set
         with arguments.json.open("a", encoding="utf-8") as sink:
             for row in rows:
                 records.append({**about, **row})
@@ -197,7 +201,7 @@ def main() -> None:
             for channels in arguments.channels:
                 key = f"{folder.name} {seeds:g} {channels}"
                 if key not in done and not (channels == "structure" and seeds == 0):
-                    add(key, [measure(folder, pair, seeds, channels)], folder.name)
+                    add(key, [measure(folder, pair, seeds, channels, arguments.set)], folder.name)
     if arguments.page:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- table -->")
         PAGE.write_text(

@@ -1,15 +1,22 @@
 """What reviewing is worth: `python benchmarks/reviewing.py FOLDER LINKS [--each 50] [--rounds 3] [--set a.b=c]`.
 
+    python benchmarks/reviewing.py data/OAEI_anatomy data/OAEI_anatomy/links.tsv --each 75 --rounds 2
+    python benchmarks/reviewing.py --page
+
 A simulated reviewer knows the truth. In each round it is shown some pairs, either those nearest the threshold or random
 ones; it accepts what is right, rejects what is wrong, and chooses another candidate where the right one is among the
 next. Then the graphs are aligned again with all decisions so far. Figures are by all links: of the accepted pairs and
-decisions after aligning again, and of the first run merely corrected by the decisions.
+decisions after aligning again, and of the first run merely corrected by the decisions. Rows become lines of
+docs/results/reviewing.jsonl, each with protocol, version, commit, date, machine and random seed; `--page` writes
+docs/measurements/reviewing.md from them.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -18,10 +25,15 @@ from typing import Any
 from largegnn import api
 from largegnn.data.decisions import verdicts
 from largegnn.data.links import read_named_links
+from largegnn.paper.reproduce import machine_name
 from largegnn.result import AlignmentResult
 from largegnn.review.session import ReviewSession
 from largegnn.review.worklist import Filters
+from largegnn.version import __version__
 
+ROOT = Path(__file__).parents[1]
+RECORDS = ROOT / "docs" / "results" / "reviewing.jsonl"
+PAGE = ROOT / "docs" / "measurements" / "reviewing.md"
 ORDERS = {"active": "nearest the threshold", "random": "random"}
 Pairs = set[tuple[str, str]]
 
@@ -73,40 +85,99 @@ def corrected(found: Pairs, log: Path) -> Pairs:
     return kept | accepted
 
 
+def stamp(folder: Path, result: AlignmentResult, settings: dict[str, Any], given: argparse.Namespace) -> dict[str, Any]:
+    """Where a row comes from."""
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return {
+        "set": folder.name,
+        "protocol": {
+            "seeds": len(result.task.given_seeds("train")),
+            "channels": list(result.run.channels()),
+            "gold": "all links that are no seeds, plain",
+            "decisions_each": given.each,
+        },
+        "settings": settings,
+        "seed": result.run.settings.seed,
+        "version": __version__,
+        "commit": commit.stdout.strip() or None,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": machine_name("cpu"),
+    }
+
+
+def write_page() -> None:
+    """The table of the page, from the records."""
+    lines = [
+        "| set | channels | pairs shown | decisions | wrong pairs found | precision | recall | F1, aligned again |"
+    ]
+    lines[0] += " F1, corrected only |"
+    lines.append("|---|---|---|---|---|---|---|---|---|")
+    for line in RECORDS.read_text(encoding="utf-8").splitlines():
+        one = json.loads(line)
+        shown = ORDERS.get(one["order"], "none")
+        cells = [one["set"], "+".join(one["protocol"]["channels"]), shown, f"{one['decisions']:,}"]
+        cells += ["" if one.get("wrong") is None else f"{one['wrong']:,}"]
+        cells += [f"{one[name]:.3f}" for name in ("precision", "recall", "f1")]
+        cells.append("" if one.get("corrected only") is None else f"{one['corrected only']:.3f}")
+        lines.append(f"| {' | '.join(cells)} |")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- table -->\n")
+    after = rest.partition("<!-- /table -->")[2]
+    table = "\n".join(lines)
+    PAGE.write_text(f"{before}<!-- table -->\n{table}\n<!-- /table -->{after}", encoding="utf-8")
+
+
+def files_of(folder: Path) -> tuple[Path, ...]:
+    """What is aligned: a folder of a benchmark, or the two graphs in it."""
+    return (folder / "source.nt", folder / "target.nt") if (folder / "source.nt").exists() else (folder,)
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """A setting from `key=value`; the value is JSON, or else text."""
+    key, _, value = text.partition("=")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
 def main() -> None:
     """Review, align again, measure."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("links", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("links", type=Path, nargs="?")
     parser.add_argument("--each", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--set", action="append", default=[])
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, default=RECORDS)
+    parser.add_argument("--page", action="store_true")
     given = parser.parse_args()
+    if given.page:
+        write_page()
+        return
     truth: Pairs = set(read_named_links(given.links).frame.select("source", "target").rows())
-    settings: dict[str, Any] = dict(text.split("=", 1) for text in given.set)
-    rows: list[dict[str, Any]] = []
+    settings: dict[str, Any] = dict(map(setting, given.set))
     with tempfile.TemporaryDirectory() as scratch:
-        first = api.align(given.folder, out=Path(scratch) / "first", settings=settings)
-        task, names = first.task, first.names.entities
-        seeds: Pairs = {(names[one], names[other]) for one, other in task.train_links.tolist()}
-        truth -= seeds
-        before = pairs_of(first)
-        rows.append({"order": "none", "decisions": 0, **measure(before, truth)})
+        first = api.align(*files_of(given.folder), out=Path(scratch) / "first", settings=settings)
+        names = first.names.entities
+        truth -= {(names[one], names[other]) for one, other in first.task.train_links.tolist()}
+        before, origin = pairs_of(first), stamp(given.folder, first, settings, given)
+
+        def keep(**row: Any) -> None:
+            line = json.dumps({**origin, **row})
+            print(line, file=sys.stderr, flush=True)
+            with given.out.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+
+        keep(order="none", decisions=0, **measure(before, truth))
         for name, order in ORDERS.items():
             log, result = Path(scratch) / f"{name}.jsonl", first
             for number in range(1, given.rounds + 1):
                 num_wrong = review(result.review(log), truth, order, given.each)
                 out = Path(scratch) / f"{name}-{number}"
-                result = api.align(given.folder, decisions=log, out=out, settings=settings)
-                again = corrected(pairs_of(result), log)
-                row = {"order": name, "decisions": number * given.each, "wrong": num_wrong, **measure(again, truth)}
-                row["corrected only"] = measure(corrected(before, log), truth)["f1"]
-                rows.append(row)
-                print(json.dumps(row), file=sys.stderr, flush=True)
-    print(json.dumps(rows, indent=1))
-    if given.out is not None:
-        given.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+                result = api.align(*files_of(given.folder), decisions=log, out=out, settings=settings)
+                again = measure(corrected(pairs_of(result), log), truth)
+                alone = measure(corrected(before, log), truth)["f1"]
+                keep(order=name, decisions=number * given.each, wrong=num_wrong, **again, **{"corrected only": alone})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What each piece of the rules is worth: `rules.py RUN ... [--links valid|test] [--json FILE]`.
+"""What each piece of the rules is worth: `rules.py RUN ... [--links valid|test] [--members] [--json FILE] [--page]`.
 
 RUN is a run folder that has come as far as `search`. Matching is done anew from its vectors, each piece on and off: no
 rules; neighbours counted whatever their relations; relations aligned; pairs proposed beside those the search found.
@@ -6,15 +6,18 @@ A link counts as found if its target ranks first among all candidates of its sou
 are all entities that are no seeds, not only those with links. Printed are the share of links that are candidates, H@1
 of both directions by each scoring, and seconds; settings of matching are the defaults. Choose by valid links of runs
 with `--seeds-from train`; `--links test` is for the end. With several runs the mean and the sample deviation of each
-data set's runs follow.
+data set's runs follow. With `--members` all runs of a data set are joined as the members of one ensemble, as
+`train.members` would. `--page` writes the means of the JSON file into docs/measurements/alignment.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime
 import json
 import statistics
+import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -25,16 +28,20 @@ from unittest import mock
 import numpy as np
 import torch
 
-from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArray, Neighbors
+from largegnn.artifacts import AlignmentTask, CandidateGraph, EntityEmbeddings, FloatArray, IntArray, Neighbors
+from largegnn.machine.metering import Meter
 from largegnn.matching import support
 from largegnn.matching.candidates import edge_ranks
 from largegnn.matching.channels import ChannelContext, gather_candidates
 from largegnn.matching.relations import RelationCounts
 from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
+from largegnn.paper.reproduce import machine_name
 from largegnn.runs.pipeline import resume_input
 from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore
-from largegnn.settings import MatchSettings
+from largegnn.settings import MatchSettings, Settings, flat_settings
+from largegnn.stages.search import search
+from largegnn.version import __version__
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "no rules": {"channels": ("structure",)},
@@ -43,6 +50,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "aligned relations, proposed pairs": {},
 }
 SCORINGS = ("csls", "reciprocal", "partial_transport")
+ROOT = Path(__file__).parents[1]
+RECORDS = ROOT / "docs" / "results" / "rules.jsonl"
+PAGE = ROOT / "docs" / "measurements" / "alignment.md"
 Row = dict[str, Any]
 
 
@@ -69,12 +79,29 @@ def hits(graph: CandidateGraph, scores: FloatArray, links: IntArray) -> float:
     return float(((ranks.source[there] == 1).sum() + (ranks.target[there] == 1).sum()) / (2 * len(links)))
 
 
-def measure(run: Run, variant: dict[str, Any], links: str) -> Row:
-    """One variant on the vectors of a run."""
+def found_by(runs: list[Run]) -> tuple[EntityEmbeddings, Neighbors, Neighbors]:
+    """The vectors of a run and what its search found; of several runs, their vectors side by side, searched here."""
+    if len(runs) == 1:
+        near = [runs[0].artifact(name, Neighbors) for name in ("source_neighbors", "target_neighbors")]
+        return runs[0].final_embeddings(), near[0], near[1]
+    vectors = [run.final_embeddings().vectors for run in runs]
+    units = [one / np.maximum(np.linalg.norm(one, axis=1, keepdims=True), 1e-30) for one in vectors]
+    joined = EntityEmbeddings(
+        (np.concatenate(units, axis=1) / len(runs) ** 0.5).astype(np.float32),
+        np.logical_and.reduce([run.final_embeddings().covered for run in runs]),
+    )
+    own = runs[0].settings
+    made = search(runs[0].task(), joined, own.protocol, own.search, own.seed, "cpu")
+    return joined, made.source_neighbors, made.target_neighbors
+
+
+def measure(
+    run: Run, found_vectors: tuple[EntityEmbeddings, Neighbors, Neighbors], variant: dict[str, Any], links: str
+) -> Row:
+    """One variant on the vectors of a run, or of an ensemble of runs like this one."""
     settings, match, task = run.settings, MatchSettings(), run.task()
     judged = task.valid_links if links == "valid" else task.test_links
-    embeddings = run.final_embeddings()
-    found = [run.artifact(name, Neighbors) for name in ("source_neighbors", "target_neighbors")]
+    embeddings, *found = found_vectors
     context = ChannelContext(
         task.without_test_links(),
         task.seeds(settings.protocol.seeds_from),
@@ -85,10 +112,11 @@ def measure(run: Run, variant: dict[str, Any], links: str) -> Row:
         match.weights,
         rule_candidates=variant.get("rule_candidates", match.rule_candidates),
     )
-    begin = time.process_time()
+    begin, meter = time.process_time(), Meter()
     with contextlib.nullcontext() if variant.get("aligned", True) else relations_ignored():
         graph = gather_candidates(variant.get("channels", ("structure", "rules")), context)
-    row: Row = {"seconds": time.process_time() - begin, "candidates": float((graph.find(judged) >= 0).mean())}
+    row: Row = {"seconds": time.process_time() - begin, "peak_mb": round(meter.read().peak_memory_mb)}
+    row["candidates"] = float((graph.find(judged) >= 0).mean())
     added = weighted_evidence(graph, match.weights)
     balance = ScoringContext(embeddings, match.temperature, match.iterations, torch.device("cpu"))
     for name in SCORINGS:
@@ -99,27 +127,91 @@ def measure(run: Run, variant: dict[str, Any], links: str) -> Row:
 def main() -> None:
     """Every variant on every run; a line each, then the means by data set."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("runs", nargs="*", type=Path)
     parser.add_argument("--links", choices=("valid", "test"), default="valid")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--members", action="store_true", help="join the runs of a data set")
+    parser.add_argument("--json", type=Path, default=RECORDS)
+    parser.add_argument("--page", action="store_true")
     options = parser.parse_args()
+    text = options.json.read_text(encoding="utf-8") if options.json.exists() else ""
+    records: list[Row] = [json.loads(line) for line in text.splitlines()]
     rows: list[Row] = []
-    for folder in options.runs:
-        given, settings = resume_input(folder)
-        run = Run(settings, RunStore(folder), given)
-        name = folder.name.rpartition("_")[0] or folder.name
-        for label, variant in VARIANTS.items():
-            rows.append({"set": name, "run": folder.name, "variant": label} | measure(run, variant, options.links))
-            print(_line(folder.name, label, {key: [rows[-1][key]] for key in ("candidates", *SCORINGS, "seconds")}))
-    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        groups[row["set"], row["variant"]].append(row)
-    for (name, label), group in groups.items():
+    for name, runs in _runs(options.runs, options.members):
+        label = f"{len(runs)} members" if len(runs) > 1 else runs[0].folder.name
+        found = found_by(runs)
+        for variant, changes in VARIANTS.items():
+            own = {"set": name, "run": label, "variant": variant, "links": options.links, "members": len(runs)}
+            rows.append(
+                own | {"rounds": runs[0].settings.rounds.number} | measure(runs[0], found, changes, options.links)
+            )
+            print(_line(label, variant, {key: [rows[-1][key]] for key in ("candidates", *SCORINGS, "seconds")}))
+            with options.json.open("a", encoding="utf-8") as sink:
+                sink.write(json.dumps(rows[-1] | _about(runs)) + "\n")
+    for (name, variant), group in _grouped(rows, "set", "variant").items():
         if len(group) > 1:
             columns = {key: [row[key] for row in group] for key in ("candidates", *SCORINGS, "seconds")}
-            print(_line(name, f"{label} ({len(group)})", columns))
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+            print(_line(name, f"{variant} ({len(group)})", columns))
+    if options.page:
+        before, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- pieces -->")
+        after = rest.partition("<!-- /pieces -->")[2]
+        PAGE.write_text(f"{before}<!-- pieces -->\n{page(records + rows)}\n<!-- /pieces -->{after}", encoding="utf-8")
+
+
+def page(records: list[Row]) -> str:
+    """The table of the page: means over runs, with the sample deviation where there are several."""
+    head = ("set", "vectors", "rules", "runs", "links among candidates", "CSLS", "reciprocal", "partial transport")
+    lines = [f"| {' | '.join((*head, 'CPU seconds'))} |", "|" + "---|" * (len(head) + 1)]
+    ordered = sorted(records, key=lambda row: row["set"], reverse=True)
+    for (name, members, rounds, variant), group in _grouped(ordered, "set", "members", "rounds", "variant").items():
+        vectors = ("one model" if members == 1 else f"{members} members") + (f", {rounds} rounds" if rounds else "")
+        cells = [_mean([row[key] for row in group]) for key in ("candidates", *SCORINGS)]
+        seconds = f"{statistics.mean(row['seconds'] for row in group):.1f}"
+        lines.append(f"| {name} | {vectors} | {variant} | {len(group)} | {' | '.join((*cells, seconds))} |")
+    return "\n".join(lines)
+
+
+def _runs(folders: list[Path], are_members: bool) -> Iterator[tuple[str, list[Run]]]:
+    """Each run by itself with the name of its data set, or all runs of a data set together."""
+    found: dict[str, list[Run]] = defaultdict(list)
+    for folder in folders:
+        given, settings = resume_input(folder)
+        found[Path(given.folder).name if given and given.folder else folder.name].append(
+            Run(settings, RunStore(folder), given)
+        )
+    for name, runs in found.items():
+        yield from [(name, runs)] if are_members else [(name, [run]) for run in runs]
+
+
+def _about(runs: list[Run]) -> Row:
+    """What a figure needs beside it."""
+    default, own = (flat_settings(each.model_dump(mode="json")) for each in (Settings(), runs[0].settings))
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    return {
+        "protocol": "among all entities that are no seeds, mean of both directions",
+        # Matching is done with the defaults here, whatever the run did.
+        "settings": {
+            key: value for key, value in own.items() if value != default[key] and not key.startswith("match.")
+        },
+        "seeds": [run.settings.seed for run in runs],
+        "version": __version__,
+        "commit": commit.stdout.strip(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": machine_name("cpu"),
+    }
+
+
+def _grouped(rows: list[Row], *keys: str) -> dict[tuple[Any, ...], list[Row]]:
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[tuple(row[key] for key in keys)].append(row)
+    return groups
+
+
+def _mean(values: list[float]) -> str:
+    shown = [statistics.mean(values), *([statistics.stdev(values)] if len(values) > 1 else [])]
+    return " ± ".join(f"{value:.3f}".removeprefix("0") for value in shown)
 
 
 def _line(name: str, label: str, columns: dict[str, list[float]]) -> str:

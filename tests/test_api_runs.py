@@ -121,6 +121,7 @@ def test_it_ends_with_the_best_epoch_kept_or_not(pair: Path, tmp_path: Path, mon
         return validate
 
     monkeypatch.setattr("largegnn.stages.train._validator", prefer_the_second)
+    monkeypatch.setattr("largegnn.stages.train._ENOUGH_TO_CHOOSE", 1)
     values, results = {**VALUES, "train.validate_every": 1}, []
     for out in (None, tmp_path / "run"):
         results.append(largegnn.align(pair, settings=values, out=out))

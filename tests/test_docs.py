@@ -20,7 +20,7 @@ from largegnn.settings import Settings, WorldSettings, describe
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md"))]
 # The left column of the project's vocabulary: words a reader of the field would stumble over.
 OLD_WORDS = (
     "put out",
@@ -153,3 +153,7 @@ def test_python_of_the_examples_names_what_is_there(path: Path) -> None:
                     assert node.attr in largegnn.__all__
                 elif node.value.id == "result":
                     assert hasattr(largegnn.AlignmentResult, node.attr)
+
+
+def test_the_citation_names_this_version() -> None:
+    assert f"\nversion: {largegnn.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")

@@ -30,9 +30,7 @@ from largegnn.errors import InputError
 from largegnn.planning.division_plan import plan_for
 from largegnn.result import AlignmentResult
 from largegnn.runs.on_task import Division, Training, division_of, run_task
-from largegnn.runs.pipeline import resume_input, run_pipeline
-from largegnn.runs.run import Run
-from largegnn.runs.store import RunStore
+from largegnn.runs.pipeline import run_pipeline
 from largegnn.settings import WORLD_PRESETS, DataSettings, Settings, WorldSettings, resolve
 from largegnn.stages.match import MatchOutcome
 
@@ -196,9 +194,7 @@ def align(
 
 def open_run(folder: AnyPath) -> AlignmentResult:
     """The alignment a run folder holds."""
-    run = Run(resume_input(Path(folder))[1], RunStore(Path(folder)))
-    run.artifact("alignment", Alignment)
-    return AlignmentResult(run)
+    return AlignmentResult.open(folder)
 
 
 def update(

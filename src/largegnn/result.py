@@ -31,9 +31,9 @@ from largegnn.artifacts import (
 from largegnn.artifacts.literals import Literals
 from largegnn.data.names import EntityNames
 from largegnn.errors import InputError
-from largegnn.review.origin import export_info
 from largegnn.runs.run import Run
 from largegnn.stages.literals import LiteralsOutcome
+from largegnn.stages.match import MatchOutcome
 from largegnn.stages.report import ReportInputs, RunSummary
 
 if TYPE_CHECKING:
@@ -62,6 +62,16 @@ class AlignmentResult:
         self.run, self._is_temporary = run, temporary
         if temporary:
             weakref.finalize(run, shutil.rmtree, run.folder, ignore_errors=True)
+
+    @classmethod
+    def open(cls, folder: AnyPath) -> AlignmentResult:
+        """The alignment a run folder holds."""
+        from largegnn.runs.pipeline import resume_input
+        from largegnn.runs.store import RunStore
+
+        run = Run(resume_input(Path(folder))[1], RunStore(Path(folder)))
+        run.artifact("alignment", Alignment)
+        return cls(run)
 
     def __repr__(self) -> str:
         summary = self.summary
@@ -122,8 +132,7 @@ class AlignmentResult:
     @property
     def is_calibrated(self) -> bool:
         """Whether the confidence of a pair is a probability; otherwise there is a score only."""
-        match = self.summary.match
-        return match is not None and match.calibration.is_calibrated
+        return "match" in self.run.finished() and self.run.outcome("match", MatchOutcome).calibration.is_calibrated
 
     @property
     def pairs(self) -> pl.DataFrame:
@@ -243,6 +252,11 @@ class AlignmentResult:
         catalogue.prepare()
         return Reconciler(catalogue, self.alignment, task.given_seeds(self.run.settings.protocol.seeds_from))
 
+    def prepare(self) -> None:
+        """Make the indexes that many explanations need now, and not with the first of them."""
+        self._entity_names.prepare()
+        self._explainer.prepare()
+
     def answer(self, entity: str, side: str | None = None) -> dict[str, Any]:
         """The counterpart of an entity, its confidence and why, as plain values."""
         found = self.explain(entity, side)
@@ -265,6 +279,8 @@ class AlignmentResult:
         prefixes: dict[str, str] | None = None,
     ) -> ExportInfo:
         """What files say of where they come from."""
+        from largegnn.review.origin import export_info
+
         return export_info(
             self.summary, self.title, base_iri=base_iri, target_base_iri=target_base_iri, prefixes=prefixes
         )
@@ -302,32 +318,31 @@ class AlignmentResult:
         from largegnn.matching.contributions import Weighing
         from largegnn.review.explain import Explainer
 
-        settings, match = self.run.settings, self.summary.match
-        literals = self.summary.literals or LiteralsOutcome()
-        weighing = Weighing(
-            settings.match.scoring,
-            settings.match.weights,
-            (None if match is None else match.similarity_weights) or {},
-            literals.weights or {},
-            settings.compare.odds_weight,
-        )
-        seeds_from = settings.protocol.seeds_from
-        return Explainer(self.task, self.names, self.alignment, seeds_from, weighing, self._pair_values)
+        settings, match = self.run.settings, self.run.outcome("match", MatchOutcome)
+        views, seeds_from = self._literals_outcome.weights or {}, settings.protocol.seeds_from
+        ours, odds = settings.match, settings.compare.odds_weight
+        weighing = Weighing(ours.scoring, ours.weights, match.similarity_weights or {}, views, odds)
+        relations = self.run.artifact("relations", RelationAlignment)
+        return Explainer(self.task, self.names, self.alignment, relations, seeds_from, weighing, self._pair_values)
+
+    @property
+    def _literals_outcome(self) -> LiteralsOutcome:
+        return self.run.outcome("literals", LiteralsOutcome) if "literals" in self.run.finished() else LiteralsOutcome()
 
     @cached_property
     def _labels(self) -> Labels:
         from largegnn.review.labels import Labels, name_predicates
 
-        found, literals = self.summary.literals, self.run.artifact("literals", Literals)
-        profiles = () if found is None else (*found.source_profiles, *found.target_profiles)
+        found, literals = self._literals_outcome, self.run.artifact("literals", Literals)
+        profiles = (*found.source_profiles, *found.target_profiles)
         return Labels(self.run.task(), self.names, literals, name_predicates(literals, profiles))
 
     @cached_property
     def _pair_values(self) -> PairValues | None:
         from largegnn.review.values import PairValues
 
-        outcome = self.summary.literals
-        if outcome is None or "literals" not in self.run.channels():
+        outcome = self._literals_outcome
+        if "literals" not in self.run.channels():
             return None
         literals = self.run.artifact("literals", Literals)
         return PairValues(

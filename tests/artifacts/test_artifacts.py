@@ -55,3 +55,16 @@ def test_string_tables() -> None:
     assert table.take([2, 0]) == ["é漢", "a"]
     with pytest.raises(IndexError):
         table[4]
+
+
+def test_anchors_are_held_out_where_few_valid_links_are_given() -> None:
+    """A handful of valid links is joined by every tenth anchor, surest first; thirty stand for themselves."""
+    ids = np.arange(200)
+    links = np.stack([ids, ids + 200], axis=1)
+    task = AlignmentTask(200, 200, 1, 1, np.array([[0, 0, 1], [200, 1, 201]]), links[:5], links[5:8], links[:0])
+    few = task.with_anchors(links[100:200])
+    assert few.valid_links.tolist() == [*links[5:8].tolist(), *links[100:200:10].tolist()]
+    assert len(few.anchors) == 90
+    enough = dataclasses.replace(task, valid_links=links[5:35]).with_anchors(links[100:200])
+    assert enough.valid_links.tolist() == links[5:35].tolist()
+    assert len(enough.anchors) == 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -84,6 +85,52 @@ def test_a_thousand_requests_at_once_then_a_decision_then_a_kill(server: Server,
     again = Server("review", copy)
     assert "1 decided of" in again.ask("/")[1]
     assert "Traceback" not in again.stop()
+
+
+def raw(port: int, head: str, body: bytes = b"") -> bytes:
+    """The first line of the answer to bytes as they are: no client sees to it that they make sense."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it may be refused before all of it is sent
+            connection.sendall(head.replace("\n", "\r\n").encode() + body)
+        return connection.makefile("rb").readline()
+
+
+def test_who_is_refused_by_a_real_server(server: Server, copy: Path) -> None:
+    host, token = "Host: 127.0.0.1\n", f"Authorization: Bearer {server.token}\n"
+    form = b"row=0&decision=accept&reviewer=eve"
+    size = f"Content-Length: {len(form)}\n"
+    large = 10_000_000
+    for expected, head, body in (
+        (b"403", f"GET / HTTP/1.1\n{host}\n", b""),
+        (b"403", f"POST /decide HTTP/1.1\n{host}{size}\n", form),
+        (b"403", f"POST /decide HTTP/1.1\n{host}{token}Origin: http://evil.example\n{size}\n", form),
+        (b"403", f"GET / HTTP/1.1\nHost: evil.example\n{token}\n", b""),
+        (b"404", f"GET /static/../../../../etc/passwd HTTP/1.1\n{host}{token}\n", b""),
+        (b"404", f"GET /static/%2e%2e%2f%2e%2e%2fsession.py HTTP/1.1\n{host}{token}\n", b""),
+        (b"413", f"POST /decide HTTP/1.1\n{host}{token}Content-Length: {large}\n\n", b"x" * large),
+        (b"400", "NONSENSE\n\n", b""),
+    ):
+        assert raw(server.port, head, body).split()[1:2] == [expected], head
+    assert server.ask("/")[0] == 200, "and it is still there"
+    assert "Traceback" not in server.stop()
+    assert not (copy / "decisions.jsonl").exists()
+
+
+def test_two_reviewers_at_once_lose_nothing(server: Server, copy: Path) -> None:
+    """A hundred decisions as fast as they go: one hundred lines, and the page counts the same."""
+    rows = re.findall(r'data-row="(\d+)"', server.ask("/worklist")[1])[:25]
+
+    def decide(number: int) -> int:
+        name = ("ann", "ben")[number % 2]
+        decision = ("accept", "reject")[number // 50]
+        return server.ask("/decide", row=rows[number // 2 % 25], decision=decision, reviewer=name)[0]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(decide, range(100))) == {200}
+    found = DecisionLog(copy / "decisions.jsonl").decisions()
+    assert len(found) == 100
+    assert {name: sum(one.reviewer == name for one in found) for name in ("ann", "ben")} == {"ann": 50, "ben": 50}
+    assert "25 decided of" in server.ask("/")[1]
 
 
 def test_decisions_as_files_without_a_server(copy: Path, tmp_path: Path) -> None:

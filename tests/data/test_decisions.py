@@ -62,7 +62,8 @@ def test_forbidden_pairs_are_no_anchors(toy_task: AlignmentTask) -> None:
     import dataclasses
 
     task = dataclasses.replace(toy_task, forbidden=np.array([(3, 9)]))
-    assert task.with_anchors(np.array([(3, 9), (4, 8)])).anchors.tolist() == [[4, 8]]
+    found = task.with_anchors(np.array([(3, 9), (4, 8)]))
+    assert [*found.anchors.tolist(), *found.valid_links.tolist()] == [*task.valid_links.tolist(), [4, 8]]
 
 
 def test_forbidden_pairs_are_no_candidates() -> None:

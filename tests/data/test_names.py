@@ -168,3 +168,11 @@ def test_a_hundred_thousand_names() -> None:
     assert time.perf_counter() - started < 5
     assert names.near(f"{BASE}Entity_123")
     assert time.perf_counter() - started < 20
+
+
+def test_without_an_index(names: EntityNames) -> None:
+    """The first few names of a large table are found by passes over it."""
+    for name in [*NAMES, "nobody", "bot", "oth", "Q9"]:
+        hashed = names._all(name)
+        assert names._pass_over(name.encode()) == hashed, name
+    assert names._pass_over(b"both") == [3, 4]

@@ -103,6 +103,24 @@ def test_the_best_epoch_is_kept_where_no_folder_is_for_it(where: str, tmp_path: 
     assert not are_equal(copies(trainer.model), states[-1])
 
 
+def test_without_a_choice_the_last_epoch_is_taken(tmp_path: Path) -> None:
+    states = []
+
+    def validate(model: EmbeddingModel) -> float:
+        states.append(copies(model))
+        return HITS[len(trainer.history)]
+
+    folders = CheckpointFolder(tmp_path / "last"), CheckpointFolder(tmp_path / "best")
+    options = small_options(epochs=len(HITS))
+    trainer = small_trainer(
+        random_subgraphs(3), options, validate=validate, checkpoints=folders[0], best=folders[1], choose=False
+    )
+    history = trainer.run()
+    assert [record.valid_hits for record in history] == list(HITS)
+    assert are_equal(copies(trainer.model), states[-1])
+    assert folders[1].load_latest() is None
+
+
 def test_it_validates_every_few_epochs_and_at_the_end() -> None:
     trainer = small_trainer(random_subgraphs(1), small_options(epochs=5, validate_every=2), validate=lambda _: 0.5)
     assert [record.valid_hits for record in trainer.run()] == [None, 0.5, None, 0.5, 0.5]

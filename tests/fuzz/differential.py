@@ -24,7 +24,8 @@ from largegnn.errors import InputError
 __all__ = ["same_triples"]
 
 _FORMS = {"nt": ox.RdfFormat.N_TRIPLES, "nq": ox.RdfFormat.N_QUADS, "ttl": ox.RdfFormat.TURTLE}
-_LITERAL = re.compile(r'"(.*)"(@[^\s"]*|\^\^.+)?', re.DOTALL)
+# The separators of ASCII (1C to 1F) are spaces to Python alone: in a language tag they are wrong letters.
+_LITERAL = re.compile(r'"(.*)"(@(?:[^\s"]|[\x1c-\x1f])*|\^\^.+)?', re.DOTALL)
 _PLAIN_TYPES = {
     "http://www.w3.org/2001/XMLSchema#string",
     "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString",

@@ -7,21 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largegnn.artifacts import AlignmentTask, IntArray
+from largegnn.artifacts import AlignmentTask, RelationAlignment
 from largegnn.matching.explanation import Hop, MatchedNeighbors, TripleIndex, matched_neighbors
-from tests.matching.slow_support import Edge, SlowRelations, make_task, speaks_slowly, ways_slowly
+from tests.matching.slow_support import Edge, SlowRelations, Way, make_task, speaks_slowly, ways_slowly
 
-NONE = np.empty((0, 2), dtype=np.int32)
+UNKNOWN = RelationAlignment.empty()
 CHAIN = [(0, 0, 1), (1, 0, 2), (2, 0, 3), (4, 2, 5), (5, 2, 6), (6, 2, 7)]
 
 
-def explain(task: AlignmentTask, matched: list[Edge], source: int, target: int) -> tuple[MatchedNeighbors, ...]:
-    pairs = np.array(matched, dtype=np.int32).reshape(-1, 2)
-    return matched_neighbors(TripleIndex(task, pairs), by_source(matched), source, target)
+def explain(
+    task: AlignmentTask, matched: list[Edge], source: int, target: int, index: TripleIndex | None = None
+) -> tuple[MatchedNeighbors, ...]:
+    def counterparts(one: int) -> list[int]:
+        return [other for left, other in matched if left == one]
 
-
-def by_source(matched: list[Edge]) -> dict[int, IntArray]:
-    return {source: np.array([t for s, t in matched if s == source]) for source, _ in matched}
+    (found,) = matched_neighbors(index or TripleIndex(task, UNKNOWN), counterparts, [(source, target)])
+    return found
 
 
 def neighbors_of(found: tuple[MatchedNeighbors, ...]) -> list[Edge]:
@@ -59,7 +60,7 @@ def test_an_entity_is_no_neighbour_of_its_own() -> None:
     assert explain(task, [(0, 2)], 0, 2) == ()
     assert neighbors_of(explain(task, [(0, 2), (1, 3)], 0, 2)) == [(1, 3)]
     assert neighbors_of(explain(task, [(0, 2)], 1, 3)) == [(0, 2)]
-    assert TripleIndex(task, NONE).hops(0) == {1: [Hop(0, True)]}
+    assert TripleIndex(task, UNKNOWN).hops([0]) == {0: {1: [Hop(0, True)]}}
 
 
 def test_a_counterpart_of_several() -> None:
@@ -68,38 +69,64 @@ def test_a_counterpart_of_several() -> None:
     assert neighbors_of(found) == [(1, 4), (1, 5), (2, 5)], "of equal weight, by id"
 
 
-def test_weights_of_those_that_are_no_neighbours() -> None:
-    index = TripleIndex(make_task(4, 4, CHAIN, []), NONE)
-    assert index.weight(0, 1, 4, 5) == pytest.approx(0.1)
-    assert index.weight(0, 2, 4, 5) == index.weight(0, 1, 4, 6) == index.weight(3, 0, 7, 6) == 0.0
-    assert index.weight(3, 2, 7, 6) == pytest.approx(0.1)
-    assert index.hops(7) == {6: [Hop(2, False)]}
-    empty = TripleIndex(make_task(2, 2, [], []), NONE)
-    assert empty.hops(0) == empty.hops(3) == {}
-    assert empty.weight(0, 1, 2, 3) == 0.0
+def test_those_without_triples() -> None:
+    index = TripleIndex(make_task(4, 4, CHAIN, []), UNKNOWN)
+    assert index.hops([7, 3]) == {7: {6: [Hop(2, False)]}, 3: {2: [Hop(0, False)]}}
+    lonely = TripleIndex(make_task(3, 3, [(0, 0, 1)], []), UNKNOWN)
+    assert lonely.hops([2, 5]) == {2: {}, 5: {}}
+    empty = TripleIndex(make_task(2, 2, [], []), UNKNOWN)
+    assert empty.hops([0, 3]) == {}
+    assert empty.weights([0]) == {}
+    assert matched_neighbors(empty, lambda one: [3], [(0, 2)]) == [()]
+
+
+def aligned(scores: dict[tuple[int, int, bool], float]) -> RelationAlignment:
+    """Relations that answer to each other, with these scores."""
+    keys = list(scores)
+    numbers = np.array(list(scores.values()), dtype=np.float32)
+    return RelationAlignment(
+        np.array([key[:2] for key in keys]).reshape(-1, 2), np.array([key[2] for key in keys], dtype=bool),
+        numbers, numbers, numbers, np.ones(len(keys)), np.full((len(keys), 3, 4), -1),
+    )  # fmt: skip
+
+
+class Given(SlowRelations):
+    """Relations whose likelihood is given: a tenth where it is not."""
+
+    def __init__(self, scores: dict[tuple[int, int, bool], float]) -> None:
+        self.scores = scores
+
+    def likelihood(self, near: Way, far: Way) -> float:
+        return self.scores.get((near[0], far[0], near[1] != far[1]), 0.1)
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[AlignmentTask, list[Edge], Edge]:
-    """Five entities a side, any triples, self-loops and parallel ones too, matched pairs, and one to explain."""
+def cases(draw: st.DrawFn) -> tuple[AlignmentTask, list[Edge], Edge, dict[tuple[int, int, bool], float]]:
+    """Five entities a side, any triples, self-loops and parallel ones too, matched pairs, one to explain, relations."""
     source, target = st.integers(0, 4), st.integers(5, 9)
     triples = draw(st.lists(st.tuples(source, st.integers(0, 1), source), max_size=14)) + draw(
         st.lists(st.tuples(target, st.integers(2, 3), target), max_size=14)
     )
     matched = draw(st.sets(st.tuples(source, target), max_size=8))
-    return make_task(5, 5, triples, []), sorted(matched), draw(st.tuples(source, target))
+    keys = st.tuples(st.integers(0, 1), st.integers(2, 3), st.booleans())
+    scores = draw(st.dictionaries(keys, st.sampled_from([0.25, 0.5, 0.75])))
+    return make_task(5, 5, triples, []), sorted(matched), draw(st.tuples(source, target)), scores
 
 
 @given(case=cases())
-def test_matched_neighbours_are_their_definition(case: tuple[AlignmentTask, list[Edge], Edge]) -> None:
-    task, matched, (source, target) = case
-    relations = SlowRelations(task, dict.fromkeys(matched, 1.0))
+def test_matched_neighbours_are_their_definition(
+    case: tuple[AlignmentTask, list[Edge], Edge, dict[tuple[int, int, bool], float]],
+) -> None:
+    task, matched, (source, target), scores = case
     expected = {
-        pair: speaks_slowly(task, relations, (source, target), pair)
+        pair: speaks_slowly(task, Given(scores), (source, target), pair)
         for pair in matched
         if ways_slowly(task, source, pair[0]) and ways_slowly(task, target, pair[1])
     }
-    found = explain(task, matched, source, target)
+    index = TripleIndex(task, aligned(scores))
+    found = explain(task, matched, source, target, index)
+    index.prepare()
+    assert explain(task, matched, source, target, index) == found, "an index changes nothing"
     assert sorted(neighbors_of(found)) == sorted(expected)
     order = [(-pair.weight, pair.source, pair.target) for pair in found]
     assert order == sorted(order), "strongest first"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from largegnn.artifacts.literals import Literals
-from largegnn.review.value_rows import ValueRow, compare_values, values_of
+from largegnn.review.value_rows import ValueRow, _row, compare_values, values_of
 from tests.review.small_alignment import B2, B, toy_literals
 
 
@@ -26,3 +26,12 @@ def test_predicates_that_answer_to_each_other_stand_in_one_row() -> None:
 def test_long_values_are_cut_and_nothing_is_nothing() -> None:
     assert compare_values(Literals.empty(), B, B2) == ()
     assert values_of(toy_literals(), 0) == {}
+
+
+def test_same_is_what_people_read_as_the_same() -> None:
+    for left, right, state in (
+        ("lacrimal apparatus @en", "Lacrimal_Apparatus", "same"),
+        ("-5", "5", "different"),
+        ("a@b.org", "b@b.org", "different"),
+    ):
+        assert _row("p", "q", [left], [right]).state == state

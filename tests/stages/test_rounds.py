@@ -1,8 +1,10 @@
-"""The stage `rounds`: what is sure teaches on, a round that does not help is undone, and a kill loses nothing."""
+"""The stage `rounds`: what is sure teaches on, a round that does harm is undone, and a kill loses nothing."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+import logging
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -64,10 +66,10 @@ def go_on(trained: Path, tmp_path: Path) -> Callable[..., Run]:
     return run
 
 
-def let_hits_be(monkeypatch: pytest.MonkeyPatch, values: Iterable[float]) -> None:
-    """What the valid links say after training and after each round."""
-    scores = iter(values)
-    monkeypatch.setattr(rounds, "_valid_hits", lambda *_: next(scores))
+def let_harm_be(monkeypatch: pytest.MonkeyPatch, values: Iterable[bool]) -> None:
+    """What the valid links say of each round."""
+    found = iter(values)
+    monkeypatch.setattr(rounds, "_did_harm", lambda *_: next(found))
 
 
 def results(run: Run) -> tuple[Any, Any]:
@@ -87,13 +89,14 @@ def history_of(run: Run) -> list[RoundRecord]:
 
 
 def test_rounds_are_recorded_and_change_the_vectors(go_on: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
-    let_hits_be(monkeypatch, [0.1, 0.2, 0.3])
+    let_harm_be(monkeypatch, [False, False])
     run = go_on("run", "rounds.number=2")
     history = history_of(run)
     assert [entry.round for entry in history] == [1, 2]
     assert [entry.kept for entry in history] == [True, True]
-    assert [entry.valid_hits for entry in history] == [0.2, 0.3]
     for entry in history:
+        assert entry.valid_hits is not None
+        assert 0 < entry.valid_hits < 1
         assert entry.num_pseudo_seeds > 0
         assert entry.num_judged > 0
         assert entry.share_right is not None
@@ -110,17 +113,45 @@ def test_none_are_made_unless_asked_for(go_on: Callable[..., Run]) -> None:
     assert run.final_embeddings() is run.artifact("embeddings", EntityEmbeddings)
 
 
-def test_the_first_round_that_does_not_help_ends_it(go_on: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
-    let_hits_be(monkeypatch, [0.1, 0.2])
+def test_few_seeds_are_worth_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    """`tiny_task` has 100 seeds; a twentieth of its 750 targets is 37."""
+    task, settings = tiny_task(), settings_of()
+    few = dataclasses.replace(task, train_links=task.train_links[:20])
+    for given, channels, is_said in (
+        (task, ("structure", "rules"), False),
+        (few, ("structure", "rules"), True),
+        (few, ("structure", "literals", "rules"), False),
+    ):
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            rounds._advise(given, channels, settings)
+        assert ("--rounds 3 finds more pairs" in caplog.text) == is_said
+
+
+def test_the_first_round_that_does_harm_ends_it(go_on: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    let_harm_be(monkeypatch, [False])
     one = go_on("one", "rounds.number=1")
-    let_hits_be(monkeypatch, [0.1, 0.2, 0.2, 0.9])
+    let_harm_be(monkeypatch, [False, True, False])
     ended = go_on("ended", "rounds.number=3")
     assert [entry.kept for entry in history_of(ended)] == [True, False]
     assert_same(ended, one)
-    let_hits_be(monkeypatch, [0.3, 0.2])
+    let_harm_be(monkeypatch, [True])
     nothing = go_on("nothing", "rounds.number=3")
     assert [entry.kept for entry in history_of(nothing)] == [False]
     assert np.array_equal(results(nothing)[1], nothing.artifact("embeddings", EntityEmbeddings).vectors)
+
+
+@pytest.mark.parametrize(
+    ("lost", "gained", "harm"),
+    [(0, 0, False), (1, 0, False), (2, 0, True), (6, 3, False), (7, 3, True), (3, 9, False)],
+)
+def test_harm_is_more_than_chance(lost: int, gained: int, harm: bool) -> None:
+    """The deviation of nine tosses is three: six lost and three gained may be chance, and seven and three not."""
+    before, after = np.zeros((10, 2), dtype=bool), np.zeros((10, 2), dtype=bool)
+    before.ravel()[:lost] = True
+    after.ravel()[lost : lost + gained] = True
+    before.ravel()[-2:] = after.ravel()[-2:] = True
+    assert rounds._did_harm(before, after) == harm
 
 
 class KilledError(Exception):
@@ -128,7 +159,7 @@ class KilledError(Exception):
 
 
 def test_killed_between_rounds_it_ends_the_same(go_on: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
-    let_hits_be(monkeypatch, itertools.count())
+    let_harm_be(monkeypatch, itertools.repeat(False))
     clean = go_on("clean", "rounds.number=2")
     calls, divisions = [0], [0]
 
@@ -144,10 +175,10 @@ def test_killed_between_rounds_it_ends_the_same(go_on: Callable[..., Run], monke
 
     monkeypatch.setattr(rounds, "train", dying)
     monkeypatch.setattr(rounds, "divide_again", counting)
-    let_hits_be(monkeypatch, itertools.count())
+    let_harm_be(monkeypatch, itertools.repeat(False))
     with pytest.raises(KilledError):
         go_on("killed", "rounds.number=2")
-    let_hits_be(monkeypatch, itertools.count())
+    let_harm_be(monkeypatch, itertools.repeat(False))
     again = go_on("killed", "rounds.number=2")
     assert divisions[0] == 6, "no epoch of the first round was made again"
     assert history_of(again) == history_of(clean)
@@ -159,7 +190,7 @@ def test_killed_within_a_round_it_ends_the_same(
     moment: int, go_on: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each round has three epochs, and a fresh division before each."""
-    let_hits_be(monkeypatch, itertools.count())
+    let_harm_be(monkeypatch, itertools.repeat(False))
     clean = go_on("clean", "rounds.number=2")
     calls = [0]
 
@@ -170,10 +201,10 @@ def test_killed_within_a_round_it_ends_the_same(
         return divide_again(*arguments)
 
     monkeypatch.setattr(rounds, "divide_again", dying)
-    let_hits_be(monkeypatch, itertools.count())
+    let_harm_be(monkeypatch, itertools.repeat(False))
     with pytest.raises(KilledError):
         go_on("killed", "rounds.number=2")
-    let_hits_be(monkeypatch, itertools.count())
+    let_harm_be(monkeypatch, itertools.repeat(False))
     again = go_on("killed", "rounds.number=2")
     assert calls[0] < 6 + moment, "it went on from a checkpoint"
     assert history_of(again) == history_of(clean)
@@ -206,11 +237,15 @@ def test_pseudo_seeds_are_sure_free_and_judged(least: float) -> None:
     assert not set(pseudo.ravel().tolist()) & set(task.train_links.ravel().tolist())
     valid = {(int(source), int(target)) for source, target in task.valid_links}
     ends = {end for link in valid for end in link}
-    judged = [(s, t) for s, t in pseudo.tolist() if s in ends or t in ends]
+    judged = [(int(s), int(t)) for s, t in pseudo.tolist() if s in ends or t in ends]
     assert found.num_judged == len(judged) > 20
     assert found.share_right is not None
     assert found.share_right == pytest.approx(sum(pair in valid for pair in judged) / len(judged))
     assert found.share_right > least - 0.1, "as sure as they were said to be"
+    # A mutual pair is the first choice of both ends.
+    both = {tuple(link) for link in task.valid_links[found.found.all(axis=1)].tolist()}
+    assert {pair for pair in judged if pair in valid} <= both
+    assert found.valid_hits == pytest.approx(found.found.mean())
 
 
 def test_a_round_sees_the_seeds_and_the_pseudo_seeds() -> None:

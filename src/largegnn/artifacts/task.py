@@ -17,6 +17,7 @@ __all__ = ["AlignmentTask", "SeedsFrom", "StringTable", "TaskNames"]
 
 SeedsFrom = Literal["train", "train+valid"]
 _HELD_OUT_EVERY = 10
+_FEWEST_VALID = 30  # given ones that make choices by themselves
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,19 +90,19 @@ class AlignmentTask:
         return free
 
     def with_anchors(self, anchors: IntArray) -> AlignmentTask:
-        """The task with anchors (k, 2), surest first, to train on; some are held out where no valid links are given."""
+        """The task with anchors (k, 2), surest first, to train on; some are held out where valid links are few."""
         taken = self.given_seeds("train+valid")
         is_taken = np.isin(anchors[:, 0], taken[:, 0]) | np.isin(anchors[:, 1], taken[:, 1])
         fresh = anchors[~(is_taken | are_among(anchors, self.forbidden))]
         if not len(fresh):
             return self
-        if len(self.valid_links):
+        # A handful of links cannot tell what vectors are worth beside names, nor when training has gone far enough.
+        if len(self.valid_links) >= _FEWEST_VALID:
             return dataclasses.replace(self, anchors=_sorted_links(fresh))
         held_out = np.zeros(len(fresh), dtype=bool)
         held_out[::_HELD_OUT_EVERY] = True
-        return dataclasses.replace(
-            self, anchors=_sorted_links(fresh[~held_out]), valid_links=_sorted_links(fresh[held_out])
-        )
+        valid = np.concatenate([self.valid_links, fresh[held_out]])
+        return dataclasses.replace(self, anchors=_sorted_links(fresh[~held_out]), valid_links=_sorted_links(valid))
 
     def given_seeds(self, seeds_from: SeedsFrom = "train") -> IntArray:
         """The known links training may see, (k, 2): the honest protocol's `train`, or the paper's `train+valid`."""

@@ -33,10 +33,10 @@ def explain_command(
     as_json: options.JsonOption = False,
 ) -> None:
     """Show an entity's candidates, and what speaks for and against each: evidence, values, matched neighbours."""
-    from largegnn.api import open_run
     from largegnn.artifacts import to_plain
+    from largegnn.result import AlignmentResult
 
-    result = open_run(run)
+    result = AlignmentResult.open(run)
     found = result.explain(entity, side, target)
     if as_json:
         typer.echo(json.dumps(to_plain(found), indent=1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import secrets
+import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -53,13 +54,16 @@ def review_command(
 
     token = secrets.token_urlsafe(24)
     with listening(host, port) as bound:
+        session = result.review(file)
         application = review_application(
-            result.review(file),
+            session,
             result.export_info(),
             token=token,
             hosts=hosts_of(host),
             reviewer=_login() if reviewer is None else reviewer,
         )
+        # The page can be looked at meanwhile.
+        threading.Thread(target=session.prepare, daemon=True).start()
         run_server(application, bound, lambda address: typer.echo(f"review page: http://{address}/?token={token}"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from typing import Annotated
 
 import typer
@@ -40,4 +41,6 @@ def serve_command(
     with listening(host, port) as bound:
         reconciler = result.reconciler(side)
         application = reconciliation_application(reconciler, result.title, result.answer, hosts=hosts_of(host))
+        # Queries can be answered meanwhile; /align is slower at first.
+        threading.Thread(target=result.prepare, daemon=True).start()
         run_server(application, bound, lambda address: typer.echo(f"reconciliation service: http://{address}/"))

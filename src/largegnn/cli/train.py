@@ -23,10 +23,14 @@ def train_command(request: options.RunRequest, as_json: options.JsonOption = Fal
         return
     history = () if summary.training is None else summary.training.history
     validated = [epoch for epoch in history if epoch.valid_hits is not None]
+    columns = 3 if summary.settings.train.members == 1 else 4
     if validated:
         print_table(
             "valid links among themselves, mean of both directions, cosine",
-            ("epoch", "loss", "H@1"),
-            [(str(epoch.epoch + 1), f"{epoch.loss:.3f}", f"{epoch.valid_hits:.4f}") for epoch in validated],
+            ("member", "epoch", "loss", "H@1")[-columns:],
+            [
+                (str(epoch.member + 1), str(epoch.epoch + 1), f"{epoch.loss:.3f}", f"{epoch.valid_hits:.4f}")[-columns:]
+                for epoch in validated
+            ],
         )
     print_table(f"run folder {request.out}", ("stage", "seconds", "peak MB"), cost_rows(summary.costs))

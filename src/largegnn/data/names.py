@@ -1,7 +1,8 @@
 """Entities by name: an id for a name, and near names for one that nobody has.
 
-In: the names of both graphs. Out: ids. Names are compared as bytes in their table, found by a sorted index of hashes
-that is made on first use; no table of Python strings is made. Cost: one pass over the bytes, then a search by halving.
+In: the names of both graphs. Out: ids. Names are compared as bytes in their table; no table of Python strings is made.
+The first few names are found by passes over the table, byte by byte from the end; then a sorted index of hashes is
+made, which takes seconds at a million, and serves any number. Cost: one pass over the bytes, then a search by halving.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from largegnn.errors import InputError
 
 __all__ = ["EntityNames"]
 
+_FEW, _SMALL = 8, 10_000  # names that are looked for without an index, in tables larger than this
+
 
 class EntityNames:
     """The names of the entities of both sides, the first `num_sources` being the source's."""
 
     def __init__(self, names: StringTable, num_sources: int) -> None:
         self._names, self._num_sources = names, num_sources
+        self._num_asked = 0
 
     def find(self, name: str, side: str | None = None) -> int:
         """The id of a name; `side` is needed where both graphs have it. An unknown name gets near ones."""
@@ -48,6 +52,11 @@ class EntityNames:
             found[row] = next((index for index in self._all(name) if self._side(index) == side), -1)
         return found
 
+    def prepare(self) -> None:
+        """Make the index now, for those who have many names to find."""
+        self._num_asked = _FEW
+        _ = self._index
+
     def near(self, name: str) -> list[str]:
         """Names that resemble this one, the likeliest first."""
         from largegnn.data.near import near_names
@@ -62,12 +71,23 @@ class EntityNames:
     def _all(self, name: str) -> list[int]:
         """The ids that have this very name."""
         try:
-            wanted = zlib.crc32(name.encode("utf-8"))
+            wanted = name.encode("utf-8")
         except UnicodeEncodeError:
             return []
+        self._num_asked += 1
+        if self._num_asked <= _FEW and len(self._names) > _SMALL:
+            return self._pass_over(wanted)
         hashes, order = self._index
-        begin, end = np.searchsorted(hashes, [wanted, wanted + 1])
+        begin, end = np.searchsorted(hashes, [zlib.crc32(wanted), zlib.crc32(wanted) + 1])
         return sorted(index for index in order[begin:end].tolist() if self._names[index] == name)
+
+    def _pass_over(self, wanted: bytes) -> list[int]:
+        """The same without an index: names of this length, fewer with every byte that is compared."""
+        data, ptr = self._names.data, self._names.data_ptr
+        found = np.flatnonzero(ptr[1:] - ptr[:-1] == len(wanted))
+        for back, byte in enumerate(reversed(wanted), start=1):
+            found = found[data[ptr[found + 1] - back] == byte]
+        return [int(index) for index in found]
 
     @cached_property
     def _index(self) -> tuple[IntArray, IntArray]:

@@ -61,17 +61,23 @@ class Trainer:
         best: Checkpoints | None = None,
         validate: Callable[[EmbeddingModel], float] | None = None,
         workers: VisitWorkers | None = None,
+        choose: bool = True,
+        keep_last: bool = False,
     ) -> None:
         """`division(number)` gives the subgraphs of a division by its number.
 
         `best` keeps the epoch that `validate` prefers, the earliest of equals; where none is given that epoch is kept
-        in memory. `workers` make the visits of an epoch elsewhere.
+        in memory. `workers` make the visits of an epoch elsewhere. Without `choose` the last epoch is taken whatever
+        `validate` says. With `keep_last` the last epoch has a checkpoint too.
         """
         self.model, self.options, self._seed = model, options, seed
         self._division, self._num_relations = division, num_relations
-        self._validate, self._workers = validate, workers
+        self._validate, self._choose, self._keep_last = validate, choose, keep_last
+        self._workers = workers
         self._stepper = Stepper(model, options)
-        if best is None and validate is not None:
+        if not choose:
+            best = None
+        elif best is None and validate is not None:
             best = CheckpointInMemory()
         self._saved = SavedEpochs(model, checkpoints, best)
         self._visits = CapturedVisits(model, options) if self._can_capture() else None
@@ -87,16 +93,18 @@ class Trainer:
         with progress("train", self.options.epochs, "epochs", done=len(self.history)) as work:
             for epoch in range(len(self.history), self.options.epochs):
                 self._run_epoch(epoch)
-                is_last, is_best = epoch + 1 == self.options.epochs, best_epoch(self.history) == epoch
-                # The last epoch needs no checkpoint of its own: who asked for the training stores what it ends with.
+                is_last = epoch + 1 == self.options.epochs
+                is_best = self._choose and best_epoch(self.history) == epoch
+                # The last epoch needs no checkpoint of its own if who asked for the training stores what it ends with.
                 is_due = time.monotonic() - saved_at >= self.options.checkpoint_seconds
-                if is_due or (is_best and not is_last):
+                if is_due or (is_last and self._keep_last) or (is_best and not is_last):
                     self._saved.save(self.history)
                     saved_at = time.monotonic()
                     if is_best:
                         self._saved.save_best(self.history)
                 work.advance()
-        self._saved.restore_best(self.history)
+        if self._choose:
+            self._saved.restore_best(self.history)
         return self.history
 
     def _run_epoch(self, epoch: int) -> None:

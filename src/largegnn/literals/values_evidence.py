@@ -175,16 +175,16 @@ def _comparison(
         both = np.flatnonzero((rows[0] >= 0) & (rows[1] >= 0))
         if not isinstance(comparator, ReadingComparator):
             return both, compare_values(source, target, kind, rows[0][both], rows[1][both])
-        places = (np.searchsorted(known, own[both]) for known, own in zip(rows_of, rows, strict=True))
-        similar = [values[place] for values, place in zip(read, places, strict=True)]
+        ends = (sources[both] - source.first, targets[both] - target.first)
+        similar = [values[place[end]] for values, place, end in zip(read, places, ends, strict=True)]
         return both, np.asarray(comparator.compare(*similar), dtype=np.float32)
 
-    rows_of, read = [], []
+    read, places = [], []
     if isinstance(comparator, ReadingComparator):
         for side, predicate in ((source, left), (target, right)):
-            rows = side.row_of[predicate]
-            rows_of.append(rows[rows >= 0])  # ascending, as entities and literals are
-            read.append(comparator.read(side.literals.values.take(rows_of[-1])))
+            has_value = side.row_of[predicate] >= 0
+            read.append(comparator.read(side.literals.values.take(side.row_of[predicate][has_value])))
+            places.append(np.cumsum(has_value) - 1)  # where the value of each entity stands among those read
     return compare
 
 

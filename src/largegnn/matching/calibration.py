@@ -18,18 +18,23 @@ Cost: linear in pairs, apart from a sort; a million take some seconds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
 
 from largegnn.artifacts import IntArray, Mask, ReliabilityRow, are_among
 from largegnn.errors import ArtifactError
+from largegnn.machine.deferred import deferred
 from largegnn.matching.judged import Evidence, JudgedPairs, Weights, judge, learn_evidence
 from largegnn.matching.link_count import LinkCount
 from largegnn.matching.posterior import Curves, Histogram, OtherPairs, fit_curves, histogram
 from largegnn.matching.reliability import judged_reliability
+
+if TYPE_CHECKING:
+    from scipy import optimize, special
+else:
+    optimize, special = deferred("scipy.optimize"), deferred("scipy.special")
 
 __all__ = ["FEWEST_VALID", "Calibration", "CurveRow", "calibrate", "uncalibrated"]
 

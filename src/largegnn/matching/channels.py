@@ -19,14 +19,15 @@ from largegnn.artifacts import AlignmentTask, CandidateGraph, EntityEmbeddings, 
 from largegnn.artifacts.arrays import check_range
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.errors import ArtifactError
+from largegnn.machine.pieces import by_all_processors
 from largegnn.matching.candidates import build_candidates, csls
+from largegnn.matching.contributions import LITERAL_PER_COSINE
 from largegnn.matching.fusing import localised
 from largegnn.matching.scorings import csls_column
 from largegnn.matching.support import SupportFinder
 from largegnn.seams.tables import CHANNELS
 
 __all__ = [
-    "LITERAL_PER_COSINE",
     "Channel",
     "ChannelContext",
     "gather_candidates",
@@ -41,7 +42,6 @@ _PIECE = 1 << 12  # edges whose two vectors are copied at once
 _WALKS = 2  # times that pairs are proposed, after one pass of support each
 _PASSES = 2  # of support in the end
 _NEAREST = 5  # neighbourhood of CSLS over few candidates
-LITERAL_PER_COSINE = 0.5  # what the similarity of names and values counts, beside a cosine
 
 
 @dataclass(frozen=True)
@@ -219,11 +219,14 @@ def _refuse_nonsense(name: str, graph: object, task: AlignmentTask) -> None:
 def _cosines(graph: CandidateGraph, embeddings: EntityEmbeddings) -> FloatArray:
     """The cosine of every edge (e,), -1 where an end has no vector."""
     cosines = np.empty(len(graph), dtype=np.float32)
-    for start in range(0, len(graph), _PIECE):
-        here = slice(start, start + _PIECE)
+
+    def compare(first: int, last: int) -> None:
+        here = slice(first, last)
         left, right = (embeddings.vectors[ends[here]].astype(np.float64) for ends in (graph.sources, graph.targets))
         lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
         there = (lengths > 0) & embeddings.covered[graph.sources[here]] & embeddings.covered[graph.targets[here]]
         products = np.einsum("ed,ed->e", left, right)
         cosines[here] = np.where(there, products / np.where(lengths > 0, lengths, 1.0), -1.0)
+
+    by_all_processors(compare, len(graph), _PIECE)
     return cosines

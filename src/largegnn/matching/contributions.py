@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from largegnn.matching.channels import LITERAL_PER_COSINE
+__all__ = ["LITERAL_PER_COSINE", "Weighing", "contributions"]
 
-__all__ = ["Weighing", "contributions"]
-
+LITERAL_PER_COSINE = 0.5  # what the similarity of names and values counts, beside a cosine
 _TIMES = {"csls": 2.0}  # CSLS counts a similarity twice
 
 

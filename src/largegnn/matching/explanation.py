@@ -1,22 +1,25 @@
 """Why a pair: the matched neighbours that speak for it, with the relations that join them.
 
-In: the triples, the matched pairs, one pair of entities. Out: neighbour pairs that are matched, strongest first, each
-with the relations on both sides. Cost: the triples of the two entities, after one pass that indexes all triples by end
-and learns which relations answer to each other (`TripleIndex`), which serves any number of pairs.
+In: the triples, the relations that answer to each other, one pair of entities. Out: neighbour pairs that are matched,
+strongest first, each with the relations on both sides. How much one says is how far the relations narrow the entity
+down (see `neighbor_rows`), and how likely they say the same: their score in the run, or a tenth where it has none.
+Cost: a pass over the triples for each question, and none after `prepare`, which sorts them all once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from largegnn.artifacts import AlignmentTask, IntArray
-from largegnn.matching.neighbor_rows import NeighborRows, neighbor_rows
-from largegnn.matching.relations import count_relations, counterparts, likelihood
+from largegnn.artifacts import AlignmentTask, IntArray, RelationAlignment
 
 __all__ = ["Hop", "MatchedNeighbors", "TripleIndex", "matched_neighbors"]
+
+_DISCOUNT = 0.25  # as in `neighbor_rows`
+_UNKNOWN = 0.1  # as in `relations`: what two relations say of which nothing is known
 
 
 class Hop(NamedTuple):
@@ -24,6 +27,9 @@ class Hop(NamedTuple):
 
     relation: int
     is_forward: bool
+
+
+Hops = dict[int, list[Hop]]
 
 
 @dataclass(frozen=True)
@@ -38,69 +44,108 @@ class MatchedNeighbors:
 
 
 class TripleIndex:
-    """The triples of a task by the entities at their ends, and how much two neighbours say by the `matched` (k, 2)."""
+    """The triples of a task by the entities at their ends, and how likely relations say the same."""
 
-    def __init__(self, task: AlignmentTask, matched: IntArray) -> None:
-        triples, split = task.triples, task.num_source_entities
-        self._triples, self._split = triples, split
-        ends = np.concatenate([triples[:, 0], triples[:, 2]])
-        self._order = np.argsort(ends, kind="stable")
-        self._ptr = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=task.num_entities))])
-        self._rows = neighbor_rows(task, 0), neighbor_rows(task, 1)
-        sure = np.ones(len(matched), dtype=np.float32)
-        self._counts = count_relations(task, *self._rows, counterparts(task, matched, sure))
+    def __init__(self, task: AlignmentTask, relations: RelationAlignment) -> None:
+        self._triples, self._num_entities = task.triples, task.num_entities
+        ends, inverse = relations.pairs.tolist(), relations.is_inverse.tolist()
+        keys = [(source, target, other) for (source, target), other in zip(ends, inverse, strict=True)]
+        self._scores: dict[tuple[int, int, bool], float] = dict(zip(keys, relations.scores.tolist(), strict=True))
+        self._sorted: tuple[IntArray, IntArray] | None = None
 
-    def hops(self, entity: int) -> dict[int, list[Hop]]:
-        """The neighbours of an entity, itself left out, each with the relations that lead there."""
-        found: dict[int, list[Hop]] = {}
-        for row in self._order[self._ptr[entity] : self._ptr[entity + 1]].tolist():
-            is_forward = row < len(self._triples)
-            head, relation, tail = self._triples[row % len(self._triples)].tolist()
-            if head == tail:
-                continue
-            hop = Hop(relation, is_forward)
-            known = found.setdefault(tail if is_forward else head, [])
-            if hop not in known:
-                known.append(hop)
+    def prepare(self) -> None:
+        """Sort the triples by their ends, for those who have many questions."""
+        ends = np.concatenate([self._triples[:, 0], self._triples[:, 2]])
+        order = np.argsort(ends, kind="stable")
+        ptr = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=self._num_entities))])
+        self._sorted = order, ptr
+
+    def hops(self, entities: Iterable[int]) -> dict[int, Hops]:
+        """The neighbours of each entity, itself left out, each with the relations that lead there."""
+        found: dict[int, Hops] = {}
+        for entity, (triples, is_forward) in self._near(entities).items():
+            near: Hops = {}
+            for (head, relation, tail), forward in zip(triples.tolist(), is_forward.tolist(), strict=True):
+                if head != tail:
+                    hop, known = Hop(relation, forward), near.setdefault(tail if forward else head, [])
+                    if hop not in known:
+                        known.append(hop)
+            found[entity] = near
         return found
 
-    def weight(self, source: int, neighbor: int, target: int, counterpart: int) -> float:
-        """How much a matched pair of neighbours says for a pair: by the two relations that say most; 0 for none."""
-        split, (near_source, near_target) = self._split, self._rows
-        ways = _entries(near_source, source, neighbor), _entries(near_target, target - split, counterpart - split)
-        return max(
-            (
-                float(near_source.weights[one]) * float(near_target.weights[other])
-                * likelihood(self._counts, near_source.ways[one], near_target.ways[other])
-                for one in ways[0]
-                for other in ways[1]
-            ),
-            default=0.0,
-        )  # fmt: skip
+    def weights(self, entities: Iterable[int]) -> dict[int, dict[Hop, float]]:
+        """How much a hop that ends at each of these entities tells: the fewer others do as well, the more."""
+        found: dict[int, dict[Hop, float]] = {}
+        for entity, (triples, is_forward) in self._near(entities).items():
+            there = triples[:, 0] != triples[:, 2]
+            # A triple that arrives at the entity is a hop forward from the other end.
+            keys, counts = np.unique(2 * triples[there, 1] + ~is_forward[there], return_counts=True)
+            weights = counts.astype(np.float64) ** -_DISCOUNT
+            named = zip(keys.tolist(), weights.tolist(), strict=True)
+            found[entity] = {Hop(key >> 1, bool(key & 1)): weight for key, weight in named}
+        return found
 
+    def likelihood(self, source: Hop, target: Hop) -> float:
+        """How likely two relations say the same."""
+        is_inverse = source.is_forward != target.is_forward
+        return self._scores.get((source.relation, target.relation, is_inverse), _UNKNOWN)
 
-def _entries(rows: NeighborRows, entity: int, neighbor: int) -> range:
-    """The entries of a neighbour in an entity's row."""
-    begin, end = rows.ptr[entity], rows.ptr[entity + 1]
-    low, high = np.searchsorted(rows.ids[begin:end], [neighbor, neighbor + 1])
-    return range(int(begin + low), int(begin + high))
+    def _near(self, entities: Iterable[int]) -> dict[int, tuple[IntArray, IntArray]]:
+        """The triples (k, 3) at each entity, those that leave it first, and which do, (k,)."""
+        wanted = list(dict.fromkeys(entities))
+        if self._sorted is not None:
+            order, ptr = self._sorted
+            rows = [order[ptr[entity] : ptr[entity + 1]] for entity in wanted]
+        else:
+            rows = self._pass_over(wanted)
+        size = len(self._triples)
+        return {entity: (self._triples[at % size], at < size) for entity, at in zip(wanted, rows, strict=True) if size}
+
+    def _pass_over(self, wanted: list[int]) -> list[IntArray]:
+        """The rows at each of these entities; those of triples that arrive come after all others, as in `prepare`."""
+        is_wanted = np.zeros(self._num_entities, dtype=bool)
+        is_wanted[wanted] = True
+        sides = [np.flatnonzero(is_wanted[self._triples[:, column]]) for column in (0, 2)]
+        ends = np.concatenate([self._triples[at, column] for at, column in zip(sides, (0, 2), strict=True)])
+        rows = np.concatenate([sides[0], sides[1] + len(self._triples)])
+        order = np.argsort(ends, kind="stable")
+        begin, end = (np.searchsorted(ends[order], wanted, side=side) for side in ("left", "right"))
+        return [rows[order[one:other]] for one, other in zip(begin.tolist(), end.tolist(), strict=True)]
 
 
 def matched_neighbors(
-    index: TripleIndex, counterparts: dict[int, IntArray], source: int, target: int
-) -> tuple[MatchedNeighbors, ...]:
-    """The matched pairs among the neighbours of both ends, strongest first; `counterparts` maps sources to targets."""
-    near_source, near_target = index.hops(source), index.hops(target)
-    found = [
-        MatchedNeighbors(
-            neighbor,
-            int(counterpart),
-            tuple(hops),
-            tuple(near_target[int(counterpart)]),
-            index.weight(source, neighbor, target, int(counterpart)),
-        )
-        for neighbor, hops in near_source.items()
-        for counterpart in counterparts.get(neighbor, ())
-        if int(counterpart) in near_target
+    index: TripleIndex, counterparts: Callable[[int], Iterable[int]], pairs: Sequence[tuple[int, int]]
+) -> list[tuple[MatchedNeighbors, ...]]:
+    """The matched pairs among the neighbours of both ends of each pair, strongest first.
+
+    `counterparts` gives the targets that a source is matched with.
+    """
+    hops = index.hops(entity for pair in pairs for entity in pair)
+    matched = [
+        [
+            (neighbor, int(other))
+            for neighbor in hops.get(source, {})
+            for other in counterparts(neighbor)
+            if int(other) in hops.get(target, {})
+        ]
+        for source, target in pairs
     ]
-    return tuple(sorted(found, key=lambda pair: (-pair.weight, pair.source, pair.target)))
+    weights = index.weights(entity for near in matched for pair in near for entity in pair)
+    found = []
+    for (source, target), near in zip(pairs, matched, strict=True):
+        rows = [
+            MatchedNeighbors(
+                neighbor,
+                other,
+                tuple(hops[source][neighbor]),
+                tuple(hops[target][other]),
+                max(
+                    weights[neighbor][one] * weights[other][two] * index.likelihood(one, two)
+                    for one in hops[source][neighbor]
+                    for two in hops[target][other]
+                ),
+            )
+            for neighbor, other in near
+        ]
+        found.append(tuple(sorted(rows, key=lambda pair: (-pair.weight, pair.source, pair.target))))
+    return found

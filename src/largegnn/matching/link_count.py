@@ -15,12 +15,18 @@ Cost: linear in entities.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from largegnn.artifacts import IntArray
+from largegnn.machine.deferred import deferred
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = deferred("scipy.special")
 
 __all__ = ["LinkCount", "estimate_links"]
 

@@ -6,9 +6,17 @@ Cost: a few dozen passes over the rows.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+
+from largegnn.machine.deferred import deferred
+
+if TYPE_CHECKING:
+    from scipy import optimize, special
+else:
+    optimize, special = deferred("scipy.optimize"), deferred("scipy.special")
 
 __all__ = ["fit_logistic"]
 

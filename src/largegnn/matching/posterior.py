@@ -21,14 +21,20 @@ Everything is summed over a grid that is narrowed twice. Cost: linear in pairs, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
+from largegnn.machine.deferred import deferred
 from largegnn.matching.judged import JudgedPairs
 from largegnn.matching.link_count import LinkCount
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = deferred("scipy.special")
 
 __all__ = ["Curves", "Histogram", "OtherPairs", "fit_curves", "histogram"]
 
@@ -41,7 +47,6 @@ _SLOPE_SPREAD = 0.35  # of its logarithm; evidence comes as log-odds, so that it
 _OFFSET_SPREAD = 3.0
 _SHAPE_WEIGHT, _SHAPE_PAIRS = 0.5, 1000.0
 _TILTS = np.arange(-2, 9) / 10  # of the log density of evidence, in units of its spread
-_TILT_WEIGHTS = special.log_softmax(-0.5 * ((_TILTS - 0.1) / 0.3) ** 2)
 _OVERLAP, _OVERLAP_SPREAD = np.log(1.2), 0.35  # of the logarithm of the factor in 2.
 # First choices are right some 4 exp(1.5 P) times as often as other pairs, P the precision of the former.
 _OTHER_RATIO, _OTHER_GROWTH, _OTHER_SPREAD = np.log(4.0), 1.5, 0.5
@@ -175,7 +180,7 @@ class _Grid:
         wrong = strength * (wrong + (self._wrong @ from_centre) * tilts)
         untilted = int(np.flatnonzero(_TILTS == 0)[0])
         everyone = strength * right + wrong[..., untilted]
-        someone = strength * right + special.logsumexp(wrong + _TILT_WEIGHTS, axis=-1)
+        someone = strength * right + special.logsumexp(wrong + _tilt_weights(), axis=-1)
         return np.asarray(everyone), np.asarray(someone)
 
     def _level(self, num_right: Floats, num_links: float) -> Floats:
@@ -222,3 +227,9 @@ def _narrowed(grid: Floats, weights: Floats, number: int) -> Floats:
     step = float(grid[1] - grid[0])
     spread = float(np.sqrt(((grid - mean) ** 2) @ weights)) + 0.5 * step
     return np.linspace(max(grid[0], mean - 4 * spread), min(grid[-1], mean + 4 * spread), number)
+
+
+@cache
+def _tilt_weights() -> Floats:
+    """How likely each tilt is before looking, as logarithms."""
+    return np.asarray(special.log_softmax(-0.5 * ((_TILTS - 0.1) / 0.3) ** 2))

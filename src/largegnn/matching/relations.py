@@ -21,6 +21,7 @@ from scipy import sparse
 from largegnn.artifacts import AlignmentTask, FloatArray, IntArray
 from largegnn.artifacts.relations import EXAMPLES, RelationAlignment
 from largegnn.machine.compiled import compiled
+from largegnn.machine.pieces import by_all_processors
 from largegnn.matching.neighbor_rows import NeighborRows, neighbor_rows
 
 __all__ = ["Counterparts", "RelationCounts", "align_relations", "count_relations", "counterparts", "likelihood"]
@@ -28,7 +29,11 @@ __all__ = ["Counterparts", "RelationCounts", "align_relations", "count_relations
 _PRIOR = 5.0  # so many times a relation must be seen for what was seen to count half
 _UNKNOWN = 0.1  # likelihood of two relations of which nothing was seen
 _FIRST_SIZE = 1 << 15
+_PIECE = 1 << 17  # sources that are looked at by one thread at a time
 _LEAST_SHARE, _LEAST_SCORE = 0.1, 0.15  # of relations worth showing
+
+
+Totals = npt.NDArray[np.float64]
 
 
 class Counterparts(NamedTuple):
@@ -106,28 +111,55 @@ def align_relations(task: AlignmentTask, pairs: IntArray, certainty: FloatArray)
 def _count(
     task: AlignmentTask, near_source: NeighborRows, near_target: NeighborRows, matched: Counterparts
 ) -> tuple[RelationCounts, _Table, IntArray, list[FloatArray]]:
-    """The counts, the table they are from, the slot of each, and how often each relation was seen with any."""
-    num_ways, size = 2 * task.num_target_relations, _FIRST_SIZE
-    while True:
-        table = _Table(
-            np.full(size, -1, dtype=np.int64),
-            np.zeros(size),
-            np.zeros(size, dtype=np.int64),
-            np.full((size, EXAMPLES, 4), -1, dtype=np.int32),
-        )
-        totals = np.zeros(task.num_source_relations), np.zeros(task.num_target_relations)
-        first = np.zeros(task.num_target_entities, dtype=np.int64)
-        if _see_together(matched, near_source, near_target, num_ways, first, table, *totals):
-            break
-        size *= 8
-    slots = np.flatnonzero(table.keys >= 0)
-    slots = slots[np.argsort(table.keys[slots])]
-    sources, ways = np.divmod(table.keys[slots], max(num_ways, 1))
+    """The counts, the table they are from, the row of each in it, and how often each relation was seen with any."""
+    num_ways = 2 * task.num_target_relations
+
+    def see(begin: int, end: int) -> tuple[_Table, Totals, Totals]:
+        size = _FIRST_SIZE
+        while True:
+            table = _Table(
+                np.full(size, -1, dtype=np.int64),
+                np.zeros(size),
+                np.zeros(size, dtype=np.int64),
+                np.full((size, EXAMPLES, 4), -1, dtype=np.int32),
+            )
+            seen = np.zeros(task.num_source_relations), np.zeros(task.num_target_relations)
+            first = np.zeros(task.num_target_entities, dtype=np.int64)
+            if _see_together(begin, end, matched, near_source, near_target, num_ways, first, table, *seen):
+                return table, *seen
+            size *= 8
+
+    # Pieces of one size, however many processors there are: sums must not depend on the machine.
+    found = by_all_processors(see, task.num_source_entities, _PIECE) or [see(0, 0)]
+    table = _joined([piece[0] for piece in found])
+    totals = [np.sum([piece[side] for piece in found], axis=0) for side in (1, 2)]
+    slots = np.arange(len(table.keys))
+    sources, ways = np.divmod(table.keys, max(num_ways, 1))
     # Every triple is seen from both of its ends.
     seen, halves = (table.seen[slots] / 2).astype(np.float32), [(total / 2).astype(np.float32) for total in totals]
     ptr = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=task.num_source_relations))])
     scales = [(1 / (total + _PRIOR)).astype(np.float32) for total in halves]
     return RelationCounts(ptr, ways.astype(np.int32), seen, *scales), table, slots, halves
+
+
+def _joined(tables: list[_Table]) -> _Table:
+    """What several tables hold, without the empty slots, ascending by key; examples from the first tables first."""
+    slots = [np.flatnonzero(table.keys >= 0) for table in tables]
+    all_keys = np.concatenate([table.keys[rows] for table, rows in zip(tables, slots, strict=True)])
+    keys, of = np.unique(all_keys, return_inverse=True)
+    seen, counts = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.int64)
+    examples, filled = np.full((len(keys), EXAMPLES, 4), -1, dtype=np.int32), np.zeros(len(keys), dtype=np.int64)
+    start = 0
+    for table, rows in zip(tables, slots, strict=True):
+        own = of[start : start + len(rows)]
+        start += len(rows)
+        seen[own] += table.seen[rows]
+        counts[own] += table.counts[rows]
+        for number in range(EXAMPLES):
+            fits = (table.examples[rows, number, 0] >= 0) & (filled[own] < EXAMPLES)
+            examples[own[fits], filled[own[fits]]] = table.examples[rows[fits], number]
+            filled[own[fits]] += 1
+    return _Table(keys, seen, counts, examples)
 
 
 @compiled
@@ -150,6 +182,8 @@ def likelihood(counts: RelationCounts, source_way: int, target_way: int) -> floa
 
 @compiled
 def _see_together(
+    begin_source: int,
+    end_source: int,
     matched: Counterparts,
     near_source: NeighborRows,
     near_target: NeighborRows,
@@ -159,12 +193,13 @@ def _see_together(
     source_totals: npt.NDArray[np.float64],
     target_totals: npt.NDArray[np.float64],
 ) -> bool:
-    """Count the relations between every two matched pairs that both sides join; whether the table was large enough.
+    """Count the relations between matched pairs of these sources and all that both sides join them to.
 
+    Returns whether the table was large enough.
     `first` (num_targets,) is 0, and while a target is at hand 1 + the first entry of its row for each neighbour.
     """
     num_free = len(table.keys) // 2
-    for source in range(len(matched.ptr) - 1):
+    for source in range(begin_source, end_source):
         for link in range(matched.ptr[source], matched.ptr[source + 1]):
             target = matched.ids[link]
             begin, end = near_target.ptr[target], near_target.ptr[target + 1]

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArray, Mask
 from largegnn.machine.compiled import compiled
+from largegnn.machine.pieces import by_all_processors, piece_size
 from largegnn.machine.progress import progress
 from largegnn.matching.neighbor_rows import NeighborRows, lower_bound, neighbor_rows
 from largegnn.matching.partial_transport import partial_plan
@@ -62,6 +63,7 @@ class SupportFinder:
         """`weight` is what one unit of support adds to a score."""
         self._task, self._weight, self._seeds = task, weight, seeds
         self._near = neighbor_rows(task, 0), neighbor_rows(task, 1)
+        self._counted: tuple[Counterparts, RelationCounts] | None = None
 
     def add_to(
         self, graph: CandidateGraph, scores: FloatArray, passes: int = 3, matched: Counterparts | None = None
@@ -89,25 +91,40 @@ class SupportFinder:
 
     def propose(self, matched: Counterparts, allowed: Mask, number: int) -> IntArray:
         """Pairs (p, 2) next to matched pairs, the `number` best supported of each source among the `allowed` (n,)."""
-        counts = count_relations(self._task, *self._near, matched)
+        counts = self._relations(matched)
         return propose_pairs(self._task, self._near[0], matched, counts, allowed, number)
 
     def _support(self, graph: CandidateGraph, matched: Counterparts) -> FloatArray:
         """The support of every edge (e,) by the matched pairs."""
-        counts = count_relations(self._task, *self._near, matched)
+        counts = self._relations(matched)
         num_source, num_targets = self._task.num_source_entities, self._task.num_target_entities
         most = _most_marks(self._near[0].ptr, self._near[0].ids, matched.ptr)
-        marks = _Marks(
-            np.zeros(num_targets, dtype=np.int32),
-            np.empty(most, dtype=np.int32),
-            np.empty(most, dtype=np.int32),
-            np.empty(most, dtype=np.float32),
-            np.empty(min(most, num_targets), dtype=np.int32),
-            np.zeros(_SIEVE, dtype=np.bool_),
-        )
         support = np.empty(len(graph), dtype=np.float32)
-        _count_support(graph.sources, graph.targets, num_source, *self._near, matched, counts, marks, _MOST, support)
+
+        def count(first: int, last: int) -> None:
+            # The edges of one source stay together: a piece begins and ends where a source does.
+            here = slice(*(int(np.searchsorted(graph.sources, source)) for source in (first, last)))
+            if here.start == here.stop:
+                return
+            marks = _Marks(
+                np.zeros(num_targets, dtype=np.int32),
+                np.empty(most, dtype=np.int32),
+                np.empty(most, dtype=np.int32),
+                np.empty(most, dtype=np.float32),
+                np.empty(min(most, num_targets), dtype=np.int32),
+                np.zeros(_SIEVE, dtype=np.bool_),
+            )
+            ends = graph.sources[here], graph.targets[here]
+            _count_support(*ends, num_source, *self._near, matched, counts, marks, _MOST, support[here])
+
+        by_all_processors(count, num_source, piece_size(num_source))
         return support
+
+    def _relations(self, matched: Counterparts) -> RelationCounts:
+        """How often relations join the matched pairs; asked twice of the same pairs, it is counted once."""
+        if self._counted is None or self._counted[0] is not matched:
+            self._counted = (matched, count_relations(self._task, *self._near, matched))
+        return self._counted[1]
 
 
 @compiled

@@ -12,14 +12,19 @@ Cost: a sort of the pairs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from largegnn.artifacts import IntArray, Mask
+from largegnn.machine.deferred import deferred
 from largegnn.matching.calibration import Calibration
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = deferred("scipy.special")
 
 __all__ = ["Threshold", "choose_threshold"]
 
@@ -28,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 _ROUNDING = 1e-9  # of a mean over millions of pairs
 _AS_SURE = 0.01  # pairs whose expected precision lies this little below the highest are as sure
 _INTERVAL = (0.05, 0.95)
-_DEVIATIONS = float(special.ndtri(_INTERVAL[1]))
+_DEVIATIONS = 1.6448536269514722  # of the normal distribution, to the upper end
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy as np
 
 from largegnn.artifacts import AlignmentTask, FloatArray, IntArray, Mask
 from largegnn.machine.compiled import compiled
+from largegnn.machine.pieces import by_all_processors, piece_size
 from largegnn.matching.neighbor_rows import NeighborRows, WayRows, lower_bound, way_rows
 from largegnn.matching.relations import Counterparts, RelationCounts, likelihood
 
@@ -33,17 +34,26 @@ def propose_pairs(
     """Pairs (p, 2) of entity ids: of each allowed source the `number` allowed targets that most speaks for."""
     split = task.num_source_entities
     back = way_rows(task, 1)
-    found = np.empty((int(allowed[:split].sum()) * number, 2), dtype=np.int32)
-    strengths = np.zeros(task.num_target_entities, dtype=np.float32)
-    reached = np.empty(task.num_target_entities, dtype=np.int32)
-    size = _walk(
-        near_source, matched, back, counts, allowed[:split], allowed[split:], number, strengths, reached, found
-    )
-    return found[:size] + np.array([0, split], dtype=np.int32)
+    sources, targets = allowed[:split], allowed[split:]
+
+    def walk(first: int, last: int) -> IntArray:
+        found = np.empty((int(sources[first:last].sum()) * number, 2), dtype=np.int32)
+        strengths = np.zeros(task.num_target_entities, dtype=np.float32)
+        reached = np.empty(task.num_target_entities, dtype=np.int32)
+        how = (near_source, matched, back, counts, sources, targets, number, strengths, reached, found)
+        return found[: _walk(first, last, *how)]
+
+    found = by_all_processors(walk, split, piece_size(split))
+    if not found:
+        return np.empty((0, 2), dtype=np.int32)
+    pairs: IntArray = np.concatenate(found) + np.array([0, split], dtype=np.int32)
+    return pairs
 
 
 @compiled
 def _walk(
+    first: int,
+    last: int,
     near: NeighborRows,
     matched: Counterparts,
     back: WayRows,
@@ -55,10 +65,10 @@ def _walk(
     reached: IntArray,
     found: IntArray,
 ) -> int:
-    """Walk from every source and note the strongest few targets it reaches; how many pairs that makes."""
+    """Walk from sources `first` to `last` and note the strongest few targets of each; how many pairs that makes."""
     size = 0
     least = _MOST_REACHED**-0.25
-    for source in range(len(is_source)):
+    for source in range(first, last):
         if not is_source[source]:
             continue
         num_reached = 0

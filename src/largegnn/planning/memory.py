@@ -25,9 +25,11 @@ _MATCH_PER_EDGE = 200  # rules propose about as many edges again as the search f
 
 def estimate_memory_mb(task: AlignmentTask, settings: Settings, plan: DivisionPlan) -> dict[str, float]:
     """The expected peak of the stages, in MB."""
-    triples, entities, dim = len(task.triples), task.num_entities, settings.train.dim
-    vectors = 4 * entities * _OUTPUT_PER_DIM * dim / _MB
-    tables = 2 * 4 * entities * dim / _MB
+    triples, entities, dim, members = len(task.triples), task.num_entities, settings.train.dim, settings.train.members
+    width = _OUTPUT_PER_DIM * dim * members
+    one, vectors = 4 * entities * _OUTPUT_PER_DIM * dim / _MB, 4 * entities * width / _MB
+    # Of one member its rows and the state of their optimiser, of the others the rows.
+    tables = (1 + members) * 4 * entities * dim / _MB
     graph = _TRAIN_PER_TRIPLE * min(triples, 4 * settings.train.max_memory_gb * 1e6) / _MB
     resident = _WITH_TORCH_MB + tables + vectors + graph / 4
     num_links = len(task.test_links)
@@ -37,7 +39,7 @@ def estimate_memory_mb(task: AlignmentTask, settings: Settings, plan: DivisionPl
     is_small = fits_dense((num_links, num_links), device, max_bytes)
     dense = 4 * num_links**2 / _MB if is_small and device.type == "cpu" else 0.0
     # Ranked chunk by chunk, the vectors of both ends are copied, on a processor twice.
-    copies = 0.0 if is_small else (4 if device.type == "cpu" else 2) * 4 * num_links * _OUTPUT_PER_DIM * dim / _MB
+    copies = 0.0 if is_small else (4 if device.type == "cpu" else 2) * 4 * num_links * width / _MB
     allowed = 1024 * settings.train.max_memory_gb
     edges = settings.search.k * entities
     most = min(_SEARCH_CHUNK_MB, 1000 * settings.search.max_memory_gb)
@@ -45,7 +47,7 @@ def estimate_memory_mb(task: AlignmentTask, settings: Settings, plan: DivisionPl
     return {
         "load": _PROGRAM_MB + _LOAD_PER_TRIPLE * triples / _MB,
         "divide": _PROGRAM_MB + _DIVIDE_PER_TRIPLE * triples / _MB,
-        "train": _WITH_TORCH_MB + tables + vectors + graph,
+        "train": _WITH_TORCH_MB + tables + one + graph,
         "integrate": _WITH_TORCH_MB
         + tables / 2
         + min(vectors, allowed / 2)

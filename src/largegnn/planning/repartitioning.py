@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from largegnn.settings import TrainSettings
 
-__all__ = ["epochs_between_divisions"]
+__all__ = ["divisions_of_training", "epochs_between_divisions"]
 
 _STEP_SECONDS = 0.005
 _DIVIDE_PER_TRIPLE = 8e-6
@@ -28,3 +28,8 @@ def epochs_between_divisions(train: TrainSettings, num_triples: int, num_seeds: 
     if not fresh:
         return 0
     return max(every, -(-train.epochs // (fresh + 1)))
+
+
+def divisions_of_training(train: TrainSettings, every: int) -> int:
+    """Divisions that one training takes, if each serves `every` epochs."""
+    return -(-train.epochs // every) if every else 1

@@ -52,6 +52,7 @@ def estimate_seconds(task: AlignmentTask, settings: Settings, plan: DivisionPlan
     negatives = min(train.negatives or nodes, nodes)
     # Forward and backward: products of the loss, messages along triples, proxies and gates of the outputs.
     output = _OUTPUT_PER_DIM * train.dim
+    width = train.members * output
     loss = 3 * 2 * 2 * train.batch_size * (negatives + 2 * train.batch_size) * output
     encoder = 3 * (2 * triples * 16 * train.dim + (negatives + 2 * train.batch_size) * output * (output + 128))
     step = max((loss + encoder) / speed, _LEAST_STEP[device.type])
@@ -62,17 +63,22 @@ def estimate_seconds(task: AlignmentTask, settings: Settings, plan: DivisionPlan
     sides = task.num_source_entities - num_seeds, task.num_target_entities - num_seeds
     num_links = len(task.test_links)
     is_small = fits_dense((num_links, num_links), device, int(1e9 * settings.search.max_memory_gb))
-    search = _search_seconds(*sides, output, device, measured)
+    search = _search_seconds(*sides, width, device, measured)
+    # Before the first round, after each, and in the end.
+    looks = settings.rounds.number + 2 if settings.rounds.number else 1
     return {
         "load": _LEAST_SECONDS + _LOAD_PER_TRIPLE * len(task.triples),
         "divide": _LEAST_SECONDS + _DIVIDE_PER_TRIPLE * len(task.triples),
-        "train": step * steps * epochs,
+        "train": step * steps * epochs * train.members,
         "integrate": (1 + settings.rounds.number)
-        * (_INTEGRATE_PER_TRIPLE * len(task.triples) + _INTEGRATE_PER_NUMBER * task.num_entities * output),
-        "search": (1 + settings.rounds.number) * search,
-        "match": (1 + settings.rounds.number) * _MATCH_PER_EDGE * settings.search.k * sum(sides),
-        "evaluate": _search_seconds(num_links, num_links, output, device, measured)
-        + min(4.0 * num_links**2 * output, 2 * MOST_PRODUCTS[device.type]) / (measured * _SEARCH_SHARE[device.type])
+        * (
+            train.members * _INTEGRATE_PER_TRIPLE * len(task.triples)
+            + _INTEGRATE_PER_NUMBER * task.num_entities * width
+        ),
+        "search": looks * search,
+        "match": looks * _MATCH_PER_EDGE * settings.search.k * sum(sides),
+        "evaluate": _search_seconds(num_links, num_links, width, device, measured)
+        + min(4.0 * num_links**2 * width, 2 * MOST_PRODUCTS[device.type]) / (measured * _SEARCH_SHARE[device.type])
         + (_TRANSPORT_PER_CELL[device.type] * num_links**2 if is_small else 0.0)
         + _EVALUATE_PER_LINK * num_links,
     }
@@ -81,7 +87,8 @@ def estimate_seconds(task: AlignmentTask, settings: Settings, plan: DivisionPlan
 def longest_search_seconds(task: AlignmentTask, settings: Settings) -> float | None:
     """What a search takes that begins by inverted lists and has to end exactly; None where it is or stays the same."""
     device = choose_device(settings.device)
-    num_seeds, dim = len(task.seeds(settings.protocol.seeds_from)), _OUTPUT_PER_DIM * settings.train.dim
+    num_seeds = len(task.seeds(settings.protocol.seeds_from))
+    dim = _OUTPUT_PER_DIM * settings.train.dim * settings.train.members
     sides = task.num_source_entities - num_seeds, task.num_target_entities - num_seeds
     is_approximate = settings.search.method == "auto" and not is_exact(*sides, dim, device)
     if not is_approximate or float(sides[0]) * sides[1] * dim > MOST_EXACT:

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 WIDTH, HEIGHT = 360, 200
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 12, 38
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 20, 38
 _BINS = 50
 
 
@@ -137,6 +137,8 @@ def histogram_plot(
         for kind, count in (("accepted", int(counts[0][place])), ("other", int(counts[1][place]))):
             if count:
                 top, bottom = upward(base + count), upward(base)
+                # One pair among thousands is still to be seen.
+                top = min(top, bottom - 1.5)
                 span = f"{edges[place]:.3g} to {edges[place + 1]:.3g}"
                 said = "accepted" if kind == "accepted" else "not accepted"
                 bars.append(
@@ -203,16 +205,19 @@ def reliability_plot(valid: Sequence[ReliabilityRow] | None, test: Sequence[Reli
 
 
 def epoch_plots(history: Sequence[EpochRecord]) -> tuple[Plot, ...]:
-    """The loss by epoch, and the H@1 of the valid links where it was measured."""
-    losses = [(record.epoch + 1, record.loss) for record in history if math.isfinite(record.loss)]
-    hits = [(record.epoch + 1, record.valid_hits) for record in history if record.valid_hits is not None]
+    """The loss by epoch, and the H@1 of the valid links where it was measured; a line for each member."""
+    losses = [(record.epoch + 1, record.loss, record.member) for record in history if math.isfinite(record.loss)]
+    hits = [(record.epoch + 1, record.valid_hits, record.member) for record in history if record.valid_hits is not None]
     plots = []
     for title, label, points in (("Loss", "mean loss", losses), ("Valid H@1", "H@1", hits)):
         if not points:
             continue
-        low, high = min(value for _, value in points), max(value for _, value in points)
+        low, high = min(value for _, value, _ in points), max(value for _, value, _ in points)
         pad = 0.05 * (high - low) or 0.5 * abs(high) or 0.5
-        across = _across(1, max(2, len(history)))
+        across = _across(1, max(2, 1 + max(record.epoch for record in history)))
+        members = [
+            [point for point in points if point[2] == member] for member in sorted({point[2] for point in points})
+        ]
         upward = _upward(max(0.0, low - pad) if low >= 0 else low - pad, high + pad)
         plots.append(
             Plot(
@@ -222,8 +227,8 @@ def epoch_plots(history: Sequence[EpochRecord]) -> tuple[Plot, ...]:
                 label,
                 across.ticks(),
                 upward.ticks(),
-                lines=(Line(" ".join(f"{across(x)},{upward(y)}" for x, y in points), "first"),),
-                dots=tuple(Dot(across(x), upward(y), 2, "first", f"epoch {x}: {y:.4f}") for x, y in points),
+                lines=tuple(Line(" ".join(f"{across(x)},{upward(y)}" for x, y, _ in own), "first") for own in members),
+                dots=tuple(Dot(across(x), upward(y), 2, "first", f"epoch {x}: {y:.4f}") for x, y, _ in points),
             )
         )
     return tuple(plots)

@@ -66,4 +66,7 @@ class DecisionLog:
                     f"the decision could not be saved in {self.path}: {error.strerror or error}"
                 ) from error
             self._entries.append(entry)
-            self._kept = decisions_of(self._entries) if "undo" in entry else [*self._kept, *decisions_of([entry])]
+            if "undo" in entry:
+                self._kept = decisions_of(self._entries)
+            else:
+                self._kept += decisions_of([entry])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ import numpy as np
 from largegnn.artifacts import REASONS, AlignmentTask, IntArray, Mask
 from largegnn.artifacts.literals import Literals
 from largegnn.artifacts.relations import MAPPINGS
+from largegnn.data import shown
 from largegnn.machine.atomic import write_text
 from largegnn.review.charts import Plot, epoch_plots, histogram_plot, reliability_plot, sizes_plot
 from largegnn.review.cuts import Cut, selected_pairs, threshold_cuts
@@ -33,6 +35,7 @@ __all__ = ["RelationRow", "ReportPage", "report_html", "report_page"]
 
 _SUREST, _LEAST_SURE, _AUDIT = 8, 8, 20
 _MOST_RELATIONS = 40
+_SAMPLED = 100
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,11 @@ class ReportPage:
     audit: tuple[PairView, ...]
     num_seeds: int
     num_literals: tuple[int, int]
+    spaces: tuple[str, str]
+    """What the identifiers of either side begin with."""
+    has_valid: bool
+    """Whether there are held-out links to judge by."""
+    columns: tuple[str, ...]
 
 
 def report_html(inputs: ReportInputs, path: Path) -> int:
@@ -127,6 +135,9 @@ def report_page(inputs: ReportInputs) -> ReportPage:
         audit=views[2],
         num_seeds=len(task.given_seeds(settings.protocol.seeds_from)),
         num_literals=literals.num_of_sides(task.num_source_entities),
+        spaces=_spaces(inputs),
+        has_valid=len(valid) > 0,
+        columns=alignment.columns,
     )
 
 
@@ -143,6 +154,17 @@ def _histograms(inputs: ReportInputs, selected: Mask) -> tuple[Plot, ...]:
     )
     others = [("raw score", found.scores), ("margin", found.margins)]
     return (rating, *(histogram_plot(f"Pairs by {name}", name, values[selected], accepted) for name, values in others))
+
+
+def _spaces(inputs: ReportInputs) -> tuple[str, str]:
+    """What most of the first identifiers of either side begin with, up to their last part; nothing for plain names."""
+    split, total = inputs.task.num_source_entities, inputs.task.num_entities
+    found = []
+    for begin, end in ((0, split), (split, total)):
+        names = inputs.names.entities.take(np.arange(begin, min(end, begin + _SAMPLED)))
+        spaces = Counter(name.removesuffix(shown.local_part(name)) for name in names if "://" in name)
+        found.append(max(spaces, key=lambda space: spaces[space], default=""))
+    return found[0], found[1]
 
 
 def _surest_and_least(rating: IntArray, scores: IntArray, accepted: Mask) -> tuple[IntArray, IntArray]:

@@ -22,6 +22,7 @@ from largegnn.data.names import EntityNames
 from largegnn.errors import InputError
 from largegnn.review.cuts import selected_pairs, wilson_interval
 from largegnn.review.decision_log import DecisionLog
+from largegnn.review.labels import span
 from largegnn.review.pair_view import PairView, PairViewer
 from largegnn.review.worklist import Filters, Worklist
 
@@ -32,6 +33,7 @@ __all__ = ["Progress", "ReviewSession"]
 
 _CODES = ("", "accept", "reject", "unsure", "disputed")
 _NEXT = 5
+_Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -76,13 +78,18 @@ class ReviewSession:
         self._names = EntityNames(names.entities, task.num_source_entities)
         selected = selected_pairs(alignment, settings.match.selection, settings.match.k)
         self.worklist = Worklist(task, self._viewer.labels, alignment, selected, self.threshold)
-        keys = alignment.pairs[:, 0].astype(np.int64) << 32 | alignment.pairs[:, 1]
-        self._key_order = np.argsort(keys, kind="stable")
-        self._keys = keys[self._key_order]
+        self._rows_of_end = tuple(_rows_by_end(alignment.pairs[:, side]) for side in (0, 1))
         self._lock = threading.Lock()
         self._verdict = np.zeros(len(alignment.pairs), dtype=np.int8)
-        self._reviewed: dict[tuple[str, str], Verdict] = {}
-        self._read_verdicts()
+        self._said: dict[_Pair, list[Decision]] = {}
+        self._reviewed: dict[_Pair, Verdict] = {}
+        self._codes: dict[int, int] = {}
+        self._read_all()
+
+    def prepare(self) -> None:
+        """Make the indexes that the first search and the first decisions would wait for; seconds at a million."""
+        self._names.prepare()
+        self.worklist.prepare()
 
     def find(self, filters: Filters) -> IntArray:
         """The rows to look at, in order."""
@@ -108,7 +115,7 @@ class ReviewSession:
         found = self.alignment
         rows = []
         for side, ranks in ((0, found.source_ranks), (1, found.target_ranks)):
-            same = np.flatnonzero(found.pairs[:, side] == found.pairs[row, side])
+            same = self._with_end(side, int(found.pairs[row, side]))
             near = same[np.argsort(ranks[same], kind="stable")].tolist()
             rows.append([one for one in near if one != row])
         return [*rows[0][:_NEXT], *rows[1][: max(0, _NEXT - len(rows[0]))]]
@@ -117,26 +124,29 @@ class ReviewSession:
         """Save a decision; with `instead`, the pair at that row is accepted and this one rejected, in one action."""
         self.view(row)
         first = Decision(*self._named(row), "reject" if instead is not None else decision, reviewer)
-        if instead is None:
-            self.log.add(first)
-        else:
-            self.view(instead)
+        taken = [first]
+        if instead is not None:
             if instead not in self.candidates(row):
                 raise InputError("that is no candidate of either entity")
-            self.log.add(first, Decision(*self._named(instead), "accept", reviewer, first.time, first.action))
-        self._read_verdicts()
+            taken.append(Decision(*self._named(instead), "accept", reviewer, first.time, first.action))
+        with self._lock:  # so that what is shown is in the order of the file
+            self.log.add(*taken)
+            self._note(taken)
 
     def undo(self, reviewer: str) -> int | None:
         """Take back the last action of a reviewer; returns the row it was about."""
-        gone = self.log.undo("".join(letter for letter in reviewer if letter.isprintable()).strip()[:64])
-        self._read_verdicts()
+        with self._lock:
+            gone = self.log.undo("".join(letter for letter in reviewer if letter.isprintable()).strip()[:64])
+            if gone:
+                self._read_all()
         return self._row(gone[0].source, gone[0].target) if gone else None
 
     def progress(self) -> Progress:
         """How far the review is."""
-        codes = self._verdict
+        with self._lock:
+            codes = np.fromiter(self._codes.values(), np.int64, len(self._codes))
         counts = np.bincount(codes, minlength=len(_CODES)).tolist()
-        sample = codes[self.worklist.audit]
+        sample = self._verdict[self.worklist.audit]
         right, judged = int((sample == 1).sum()), int(((sample == 1) | (sample == 2)).sum())
         low, high = wilson_interval(right, judged)
         _, accepted, rejected, unsure, disputed = counts
@@ -148,21 +158,37 @@ class ReviewSession:
         return self._viewer.labels.iri(source), self._viewer.labels.iri(target)
 
     def _row(self, source: str, target: str) -> int | None:
-        ends = self._names.find_all([source], "source"), self._names.find_all([target], "target")
-        key = int(ends[0][0]) << 32 | int(ends[1][0])
-        place = int(np.searchsorted(self._keys, key))
-        if min(ends[0][0], ends[1][0]) < 0 or place >= len(self._keys) or self._keys[place] != key:
-            return None
-        return int(self._key_order[place])
+        """The row of a pair by its names; None where it is no candidate."""
+        ends = [int(self._names.find_all([name], side)[0]) for name, side in ((source, "source"), (target, "target"))]
+        rows = self._with_end(0, ends[0]) if min(ends) >= 0 else np.empty(0, dtype=np.int64)
+        found = rows[self.alignment.pairs[rows, 1] == ends[1]]
+        return int(found[0]) if len(found) else None
 
-    def _read_verdicts(self) -> None:
-        with self._lock:
-            found = verdicts(self.log.decisions())
-            changed = {pair: one for pair, one in found.items() if self._reviewed.get(pair) != one}
-            gone = self._reviewed.keys() - found.keys()
-            codes = self._verdict.copy()
-            for pair in (*changed, *gone):
-                row = self._row(*pair)
-                if row is not None:
-                    codes[row] = _CODES.index(found[pair].decision) if pair in found else 0
-            self._verdict, self._reviewed = codes, found
+    def _with_end(self, side: int, entity: int) -> IntArray:
+        """The rows of the pairs of one entity."""
+        order, ends = self._rows_of_end[side]
+        begin, end = span(ends, entity)
+        return order[begin:end]
+
+    def _read_all(self) -> None:
+        """Forget what was noted, and note all that the log holds."""
+        self._verdict[list(self._codes)] = 0
+        self._said, self._reviewed, self._codes = {}, {}, {}
+        self._note(self.log.decisions())
+
+    def _note(self, decisions: list[Decision]) -> None:
+        """Bring the verdicts on these pairs up to date, and no others: a decision among thousands is as quick."""
+        for one in decisions:
+            self._said.setdefault((one.source, one.target), []).append(one)
+        for pair in dict.fromkeys((one.source, one.target) for one in decisions):
+            self._reviewed[pair] = verdicts(self._said[pair])[pair]
+            row = self._row(*pair)
+            if row is not None:
+                self._codes[row] = _CODES.index(self._reviewed[pair].decision)
+                self._verdict[row] = self._codes[row]
+
+
+def _rows_by_end(ends: IntArray) -> tuple[IntArray, IntArray]:
+    """The rows by their end, ascending, and the ends in that order, (p,) each."""
+    order = np.argsort(ends, kind="stable")
+    return order, ends[order]

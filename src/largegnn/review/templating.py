@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
+
+from largegnn.data.shown import local_part
+from largegnn.review.meanings import meaning
 
 __all__ = ["asset", "render"]
 
 _HERE = Path(__file__).parent
+_JOINTS = re.compile(r"([_+/#])")
 
 
 def render(template: str, **values: Any) -> str:
@@ -35,7 +40,16 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"count": _count, "share": _share, "duration": _duration, "cut": _cut, "json": _json}
+    environment.filters |= {
+        "breakable": _breakable,
+        "count": _count,
+        "cut": _cut,
+        "duration": _duration,
+        "json": _json,
+        "local": local_part,
+        "meaning": meaning,
+        "share": _share,
+    }
     return environment
 
 
@@ -55,6 +69,11 @@ def _duration(seconds: float) -> str:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _breakable(text: str) -> Markup:
+    """A name that may go on in the next line after a sign that joins its words."""
+    return Markup("").join(escape(part) + (Markup("<wbr>") if part in "_+/#" else "") for part in _JOINTS.split(text))
 
 
 def _json(value: Any) -> Markup:

@@ -74,7 +74,9 @@ def _row(one: str, other: str, left: list[str], right: list[str]) -> ValueRow:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.rpartition(" @")[0].casefold().split() or text.casefold().split())
+    """A value as people compare it: without language, case, and underscores in place of spaces."""
+    words = (text.rpartition(" @")[0] or text).casefold().replace("_", " ")
+    return " ".join(words.split())
 
 
 def _few(values: list[str]) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ other source. Everything is a pass over arrays: a hundred thousand pairs take so
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +20,7 @@ from largegnn.review.pair_view import audit_sample
 __all__ = ["AUDIT_SIZE", "ORDERS", "STATES", "Filters", "Worklist"]
 
 AUDIT_SIZE = 200
+_MOST_LISTS = 8
 STATES = ("all", "accepted", "below threshold", "not mutual")
 ORDERS = ("nearest the threshold", "least sure", "surest", "random")
 
@@ -59,10 +61,34 @@ class Worklist:
         self.has_contradictions = bool(self._contradicts.any())
         self.audit = audit_sample(alignment, AUDIT_SIZE)
         self._in_audit = np.isin(self.rows, self.audit)
+        self._lists: dict[Filters, IntArray] = {}
+        self._lock = threading.Lock()
         self._shuffled = np.random.default_rng(0).permutation(len(self.rows))
+
+    def prepare(self) -> None:
+        """Make the texts that are searched in now, and not with the first search."""
+        _ = self._texts
 
     def find(self, filters: Filters, verdict: IntArray) -> IntArray:
         """The rows of the alignment that pass the filters, in order; `verdict` (p,) is 0 for what is undecided."""
+        rows = self._ordered(replace(filters, decided="all"))
+        if filters.decided == "all":
+            return rows
+        wanted: IntArray = rows[(verdict[rows] == 0) == (filters.decided == "open")]
+        return wanted
+
+    def _ordered(self, filters: Filters) -> IntArray:
+        """The rows that pass all filters but what is decided, which alone changes: the last few lists are kept."""
+        with self._lock:
+            found = self._lists.pop(filters, None)
+            if found is None:
+                found = self._filtered(filters)
+            self._lists[filters] = found
+            while len(self._lists) > _MOST_LISTS:
+                self._lists.pop(next(iter(self._lists)))
+        return found
+
+    def _filtered(self, filters: Filters) -> IntArray:
         keep = (self._rating >= filters.low) & (self._rating <= filters.high)
         if filters.state in STATES[1:]:
             keep &= self.states == STATES.index(filters.state)
@@ -74,8 +100,6 @@ class Worklist:
             keep &= self._contradicts
         if filters.audit:
             keep &= self._in_audit
-        if filters.decided != "all":
-            keep &= (verdict[self.rows] == 0) == (filters.decided == "open")
         if filters.query.strip():
             keep &= self._holds(filters.query)
         found = np.flatnonzero(keep)

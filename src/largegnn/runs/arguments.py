@@ -24,7 +24,7 @@ from pathlib import Path
 
 from largegnn.artifacts import DivisionPlan, Partition
 from largegnn.machine.devices import choose_device
-from largegnn.planning.repartitioning import epochs_between_divisions
+from largegnn.planning.repartitioning import divisions_of_training, epochs_between_divisions
 from largegnn.runs.repartition import Repartitioner
 from largegnn.runs.run import Run
 from largegnn.stages import STAGES, Stage, derived_seed
@@ -72,6 +72,6 @@ def _divisions(run: Run, work: Path) -> Repartitioner:
     num_seeds = len(task.seeds(run.settings.protocol.seeds_from))
     on_gpu = train.repartition_every > 0 and choose_device(run.settings.device).type != "cpu"
     every = epochs_between_divisions(train, len(task.triples), num_seeds, on_gpu)
-    num_divisions = -(-train.epochs // every) if every else 1
+    num_divisions = train.members * divisions_of_training(train, every)
     plan = run.outcome("partition", DivisionPlan)
     return Repartitioner(run.store, work, run.settings, plan, derived_seed(run.settings.seed, "train"), num_divisions)

@@ -158,7 +158,8 @@ def _unpack(kind: Any, arrays: Mapping[str, Any], scalars: Mapping[str, Any]) ->
         else:
             inner, inside = [_below(f"{name}.", group) for group in (arrays, scalars)], _alternatives(hints[name])
             nested = [type_ for type_ in inside if dataclasses.is_dataclass(type_)]
-            if not nested and field.default_factory is not dataclasses.MISSING:
+            defaults = {field.default, field.default_factory} - {dataclasses.MISSING}
+            if not nested and defaults:
                 continue  # a folder that was written before there was such a thing
             if not nested and not any(typing.get_origin(type_) is Mapping for type_ in inside):
                 raise KeyError(name)

@@ -47,6 +47,12 @@ class TrainSettings(Section):
     repartition_every: int = Field(
         2, ge=0, le=10_000, description="Epochs between repartitionings, which run beside the training. 0: never."
     )
+    members: int = Field(
+        1,
+        ge=1,
+        le=20,
+        description="Models trained one after the other, each with its own divisions; their cosines are added.",
+    )
     validate_every: Epochs = Field(
         5, description="Epochs between evaluations on the valid links. The best of these epochs is kept."
     )

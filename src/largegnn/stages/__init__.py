@@ -131,7 +131,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "train",
-        3,
+        4,
         ("load", "merge", "partition", "subgraphs"),
         ("seed", "protocol", "train", "integrate"),
         "largegnn.stages.train:TrainOutcome",
@@ -149,7 +149,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         "rounds",
-        3,
+        4,
         ("load", "literals", "partition", "train", "integrate"),
         _ROUNDS,
         "largegnn.stages.rounds:RoundsOutcome",

@@ -18,6 +18,7 @@ from largegnn.settings import IntegrateSettings, TrainSettings
 __all__ = ["IntegrateOutcome", "Integrated", "integrate"]
 
 _log = logging.getLogger(__name__)
+_PIECE = 1 << 16  # rows scaled at once
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,39 @@ def integrate(
     device: str,
     work: Path | None = None,
 ) -> Integrated:
-    """Encode the whole graph, or take the mean over the subgraphs; large results are mapped from a file in `work`."""
+    """Encode the whole graph, or take the mean over the subgraphs; large results are mapped from a file in `work`.
+
+    The vectors of an ensemble are those of its members side by side, so that the cosine of two is the mean of theirs.
+    """
+    encoder = ENCODERS[model.encoder](model.entity_rows.shape[1] // model.members)
+    each, memory_bytes = encoder.output_dim, int(train.max_memory_gb * 2**30)
+    outputs = _outputs(task.num_entities, model.members * each, memory_bytes, work)
+    if model.members == 1:
+        found = _encode(task, model, subgraphs, train, integrate, device, outputs)
+    else:
+        outputs = np.empty((task.num_entities, model.members * each), dtype=np.float32) if outputs is None else outputs
+        covered = np.ones(task.num_entities, dtype=bool)
+        for index in range(model.members):
+            own = outputs[:, index * each : (index + 1) * each]
+            covered &= _encode(task, model.member(index), subgraphs, train, integrate, device, own).covered
+            _scale_rows(own, model.members**-0.5)
+        found = EntityEmbeddings(outputs, covered)
+    num_uncovered = int((~found.covered).sum())
+    if num_uncovered:
+        _log.warning("integrate: %s entities are not covered", f"{num_uncovered:,}")
+    return Integrated(found, IntegrateOutcome(num_uncovered, found.vectors.shape[1]))
+
+
+def _encode(
+    task: AlignmentTask,
+    model: TrainedModel,
+    subgraphs: SubgraphSet,
+    train: TrainSettings,
+    integrate: IntegrateSettings,
+    device: str,
+    outputs: FloatArray | None,
+) -> EntityEmbeddings:
+    """The vectors of one model, in `outputs` (n, D) if given."""
     import torch
 
     from largegnn.embedding.feeding import SubgraphFeed
@@ -62,19 +95,21 @@ def integrate(
         warnings.simplefilter("ignore")  # torch has no read-only tensors and warns of arrays that are
         entity_rows = torch.from_numpy(np.asarray(model.entity_rows))
     relation_rows = torch.from_numpy(np.asarray(model.relation_rows).copy()).to(chosen)
-    memory_bytes = int(train.max_memory_gb * 2**30)
-    outputs = _outputs(task.num_entities, encoder.output_dim, memory_bytes, work)
     if integrate.method == "full":
-        found = encode_graph(
+        memory_bytes = int(train.max_memory_gb * 2**30)
+        return encode_graph(
             encoder, entity_rows, relation_rows, task.triples, memory_bytes=memory_bytes, outputs=outputs
         )
-    else:
-        feed = SubgraphFeed(subgraphs, task.num_relations, chosen, cache_bytes=0)
-        found = average_subgraphs(encoder, entity_rows, relation_rows, feed, outputs=outputs)
-    num_uncovered = int((~found.covered).sum())
-    if num_uncovered:
-        _log.warning("integrate: %s entities are not covered", f"{num_uncovered:,}")
-    return Integrated(found, IntegrateOutcome(num_uncovered, found.vectors.shape[1]))
+    feed = SubgraphFeed(subgraphs, task.num_relations, chosen, cache_bytes=0)
+    return average_subgraphs(encoder, entity_rows, relation_rows, feed, outputs=outputs)
+
+
+def _scale_rows(rows: FloatArray, length: float) -> None:
+    """Bring rows (n, d) to this length, where they are; rows of zeros stay."""
+    for start in range(0, len(rows), _PIECE):
+        piece = rows[start : start + _PIECE]
+        lengths = np.linalg.norm(piece, axis=1, keepdims=True)
+        piece *= np.float32(length) / np.where(lengths > 0, lengths, np.float32(1))
 
 
 def _outputs(num_entities: int, dim: int, memory_bytes: int, folder: Path | None) -> FloatArray | None:

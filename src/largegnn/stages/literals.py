@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,6 @@ from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArr
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.artifacts.literals import Literals
 from largegnn.errors import InputError
-from largegnn.literals.candidates import SideTexts, literal_candidates
 from largegnn.literals.duplicates import find_duplicates
 from largegnn.literals.encoders import encode_texts
 from largegnn.literals.profiles import PredicateProfile, profile_predicates
@@ -33,9 +33,10 @@ from largegnn.literals.texts import (
     written_texts,
 )
 from largegnn.literals.values_evidence import Correspondence, SideValues, learn_correspondences, value_evidence
-from largegnn.matching.anchors import find_anchors
-from largegnn.matching.fusing import learn_weights, localised, sure_edges
 from largegnn.settings import CompareSettings, ProtocolSettings
+
+if TYPE_CHECKING:
+    from largegnn.literals.candidates import SideTexts
 
 __all__ = ["FEWEST_SEEDS", "Compared", "LiteralsOutcome", "literals"]
 
@@ -84,6 +85,9 @@ def literals(
     seed: int,
 ) -> Compared:
     """Compare names and values, where the channel is on."""
+    from largegnn.literals.candidates import literal_candidates
+    from largegnn.matching.fusing import localised, sure_edges
+
     seeds = task.seeds(protocol.seeds_from)
     if "literals" not in channels:
         if not len(seeds):
@@ -166,6 +170,8 @@ def _anchors(graph: CandidateGraph, num_seeds: int) -> tuple[IntArray, float | N
     """Pairs to start from, where seeds are few, and the share of them that should be right."""
     if num_seeds >= FEWEST_SEEDS or not len(graph):
         return np.empty((0, 2), dtype=np.int64), None
+    from largegnn.matching.anchors import find_anchors
+
     anchors, confidence = find_anchors(graph)
     return anchors, float(confidence.mean()) if len(anchors) else None
 
@@ -199,6 +205,8 @@ def _views(graph: CandidateGraph) -> Floats:
 
 def _weights(graph: CandidateGraph, known: IntArray, seed: int) -> Floats:
     """The weights of the views, learnt from known links where there are enough among the candidates."""
+    from largegnn.matching.fusing import learn_weights
+
     right = are_among(graph.pairs(), known) if len(known) else None
     start = np.array([_START[name] for name in _views_of(graph)])
     enough = right is not None and int(right.sum()) >= 10 * len(start)
@@ -207,6 +215,8 @@ def _weights(graph: CandidateGraph, known: IntArray, seed: int) -> Floats:
 
 def _with_neighbors(texts: EntityTexts, triples: IntArray) -> SideTexts:
     """The texts of a side with those of the neighbours, each neighbour by its first name."""
+    from largegnn.literals.candidates import SideTexts
+
     first: dict[int, str] = {}
     for owner, name in zip(texts.name_owners.tolist(), texts.names, strict=True):
         first.setdefault(owner, name)

@@ -32,7 +32,6 @@ from largegnn.artifacts import (
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.machine.devices import choose_device
 from largegnn.matching.calibration import Calibration, calibrate
-from largegnn.matching.decoys import rate_by_decoys
 from largegnn.matching.link_count import estimate_links
 from largegnn.matching.thresholds import Threshold, choose_threshold
 from largegnn.seams.tables import SELECTIONS
@@ -118,6 +117,7 @@ def match(
     """Score, select, calibrate and decide."""
     from largegnn.matching.candidates import margins
     from largegnn.matching.channels import ChannelContext, gather_candidates, relocalised, similarity_weights
+    from largegnn.matching.decoys import rate_by_decoys
     from largegnn.matching.relations import align_relations
     from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
 

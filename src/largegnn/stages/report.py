@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,15 +27,17 @@ from largegnn.artifacts import (
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.artifacts.literals import Literals
 from largegnn.artifacts.update import UpdateReport
-from largegnn.data.load import LoadSummary
+from largegnn.data.summary import LoadSummary
 from largegnn.seams.tables import PAGES
 from largegnn.settings import ReportSettings, Settings
-from largegnn.stages.literals import LiteralsOutcome
-from largegnn.stages.match import MatchOutcome
-from largegnn.stages.rounds import RoundsOutcome
-from largegnn.stages.search import SearchOutcome
-from largegnn.stages.train import TrainOutcome
 from largegnn.version import __version__
+
+if TYPE_CHECKING:  # whoever only looks at a run need not load what trains and divides
+    from largegnn.stages.literals import LiteralsOutcome
+    from largegnn.stages.match import MatchOutcome
+    from largegnn.stages.rounds import RoundsOutcome
+    from largegnn.stages.search import SearchOutcome
+    from largegnn.stages.train import TrainOutcome
 
 __all__ = ["ReportInputs", "ReportOutcome", "Reported", "RunSummary", "report"]
 

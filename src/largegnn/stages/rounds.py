@@ -3,8 +3,10 @@
 In: a trained model. Out: the model of the best round and its vectors, and what each round was like.
 The idea (self-training, as BootEA): what the model is sure of teaches it more than what it was given. Every round
 starts with the given seeds and takes its pseudo-seeds anew, so that an early mistake can be undone; the parameters are
-carried on. The valid links, where they are no seeds, say how many pseudo-seeds are right and whether the round helped:
-the first one that does not ends it. Without valid links all rounds asked for are made.
+carried on. The valid links, where they are no seeds, say how many pseudo-seeds are right and whether a round did harm:
+one that loses more of them than it gains, by more than chance does, is undone and ends it. They are judged as the run
+itself would match them, among all entities that are no seeds: among themselves a few of them are too easy to find to
+tell rounds apart. Without valid links all rounds asked for are made.
 A finished round is kept in the work folder; an interrupted one resumes from its last checkpoint.
 
 # Departs: not in the paper; off by default, and reported apart.
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,13 +27,13 @@ from largegnn.artifacts import (
     DivisionPlan,
     EntityEmbeddings,
     IntArray,
+    Mask,
     RoundRecord,
     SubgraphSet,
     TrainedModel,
     are_among,
 )
 from largegnn.artifacts.literal_evidence import LiteralEvidence
-from largegnn.machine.devices import choose_device
 from largegnn.settings import Settings
 from largegnn.stages.integrate import integrate
 from largegnn.stages.match import match
@@ -42,6 +45,7 @@ from largegnn.stages.train import train
 __all__ = ["Refined", "RoundsOutcome", "rounds"]
 
 _log = logging.getLogger(__name__)
+_FEW_SEEDS = 0.05  # of the entities of the smaller graph
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,22 @@ class Refined:
     outcome: RoundsOutcome
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Judged:
-    """Pseudo-seeds (p, 2), how many of them touch a valid link, and the share of those that are right."""
+    """Pseudo-seeds (p, 2), how many of them touch a valid link, and the share of those that are right.
+
+    `found` (v, 2) says which valid links are the first choice of their source, and of their target.
+    """
 
     pairs: IntArray
     num_judged: int
     share_right: float | None
+    found: Mask
+
+    @property
+    def valid_hits(self) -> float | None:
+        """H@1 of the valid links among all entities that are no seeds, both directions; None where there are none."""
+        return float(self.found.mean()) if self.found.size else None
 
 
 def rounds(
@@ -82,25 +95,28 @@ def rounds(
 ) -> Refined:
     """Train on, round by round, and keep the best."""
     if not settings.rounds.number:
+        _advise(task, channels, settings)
         return Refined(None, None, RoundsOutcome(()))
     best = (model, embeddings)
-    score = _valid_hits(task, embeddings, settings)
+    pseudo = _pseudo_seeds(task, embeddings, literal_evidence, channels, settings, seed + 1)
     history: list[RoundRecord] = []
     for number in range(1, settings.rounds.number + 1):
-        pseudo = _pseudo_seeds(task, embeddings, literal_evidence, channels, settings, seed + number)
         _log_round(number, pseudo)
         one = _Round(task, pseudo.pairs, partition_outcome, settings, seed + number)
         model = one.train(model, None if work is None else work / f"round-{number:02d}")
         embeddings = one.integrate(model)
-        before, score = score, _valid_hits(task, embeddings, settings)
-        helped = score is None or before is None or score > before
-        history.append(
-            RoundRecord(number, len(pseudo.pairs), pseudo.num_judged, pseudo.share_right, score, kept=helped)
+        before, is_last = pseudo, number == settings.rounds.number
+        if pseudo.found.size or not is_last:
+            pseudo = _pseudo_seeds(task, embeddings, literal_evidence, channels, settings, seed + number + 1)
+        kept = not _did_harm(before.found, pseudo.found)
+        record = RoundRecord(
+            number, len(before.pairs), before.num_judged, before.share_right, pseudo.valid_hits, kept=kept
         )
-        if score is not None and before is not None:
-            _log.info("rounds: valid H@1 %.4f, was %.4f", score, before)
-        if not helped:
-            _log.info("rounds: round %d did not help; the one before is kept", number)
+        history.append(record)
+        if pseudo.valid_hits is not None:
+            _log.info("rounds: valid H@1 %.4f, was %.4f", pseudo.valid_hits, before.valid_hits)
+        if not kept:
+            _log.info("rounds: round %d did harm; the one before is kept", number)
             break
         best = (model, embeddings)
     return Refined(*best, RoundsOutcome(tuple(history)))
@@ -169,7 +185,7 @@ def _pseudo_seeds(
     settings: Settings,
     seed: int,
 ) -> _Judged:
-    """Pairs that are sure enough, and how many of those with valid ends are right."""
+    """Pairs that are sure enough, how many of those with valid ends are right, and which valid links are found."""
     found = search(task, embeddings, settings.protocol, settings.search, seed, settings.device)
     # A precision asked of the final output is no measure for seeds.
     relaxed = settings.match.model_copy(update={"min_precision": 0.0})
@@ -188,18 +204,28 @@ def _pseudo_seeds(
     valid = task.held_out(settings.protocol.seeds_from)
     touched = np.isin(pairs[:, 0], valid[:, 0]) | np.isin(pairs[:, 1], valid[:, 1])
     right = float(are_among(pairs[touched], valid).mean()) if touched.any() else None
-    return _Judged(pairs, int(touched.sum()), right)
+    firsts = (alignment.source_ranks == 1, alignment.target_ranks == 1)
+    is_found = np.stack([are_among(valid, alignment.pairs[first]) for first in firsts], axis=1)
+    return _Judged(pairs, int(touched.sum()), right, is_found)
 
 
-def _valid_hits(task: AlignmentTask, embeddings: EntityEmbeddings, settings: Settings) -> float | None:
-    """H@1 of the valid links among themselves by CSLS, both directions; None where they are seeds or none."""
-    from largegnn.evaluation.metrics import rank_links
+def _did_harm(before: Mask, after: Mask) -> bool:
+    """Whether fewer links are found than before (v, 2), by more than the deviation of as many tosses of a coin."""
+    lost, gained = int((before & ~after).sum()), int((after & ~before).sum())
+    return lost - gained > math.sqrt(lost + gained)
 
-    links = task.held_out(settings.protocol.seeds_from)
-    if not len(links):
-        return None
-    vectors = embeddings.vectors[links[:, 0]], embeddings.vectors[links[:, 1]]
-    return rank_links(*vectors, "csls", device=choose_device(settings.device)).both_ways_hits()
+
+def _advise(task: AlignmentTask, channels: tuple[str, ...], settings: Settings) -> None:
+    """Say that rounds would help, where structure alone has few seeds to start from."""
+    num_seeds = len(task.given_seeds(settings.protocol.seeds_from))
+    fewest = min(task.num_source_entities, task.num_target_entities)
+    if "literals" not in channels and num_seeds < _FEW_SEEDS * fewest:
+        _log.info(
+            "rounds: none asked for. There are %s seeds for %s entities: --rounds 3 finds more pairs then, often "
+            "several times as many",
+            f"{num_seeds:,}",
+            f"{fewest:,}",
+        )
 
 
 def _log_round(number: int, pseudo: _Judged) -> None:

@@ -1,14 +1,16 @@
-"""The stage `train`: one encoder is trained over the subgraphs.
+"""The stage `train`: one encoder is trained over the subgraphs, or several of an ensemble, one after the other.
 
 It hands the settings to the trainer as plain values, gives it divisions and valid links to validate by, and turns what
-it made into an artifact.
+it made into an artifact. Members of an ensemble differ in their random seeds and in their divisions. One is in memory
+at a time; one that is finished is kept as a checkpoint until all are.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +20,7 @@ from largegnn.artifacts import AlignmentTask, EpochRecord, SubgraphSet, TrainedM
 from largegnn.artifacts.history import ClusterUse
 from largegnn.machine.devices import choose_device
 from largegnn.machine.worker_pool import worker_pool
-from largegnn.planning.repartitioning import epochs_between_divisions
+from largegnn.planning.repartitioning import divisions_of_training, epochs_between_divisions
 from largegnn.settings import IntegrateSettings, ProtocolSettings, TrainSettings
 
 if TYPE_CHECKING:
@@ -26,14 +28,15 @@ if TYPE_CHECKING:
     from largegnn.embedding.model import EmbeddingModel
     from largegnn.embedding.options import TrainOptions
 
-__all__ = ["TrainOutcome", "Trained", "train"]
+__all__ = ["TrainOutcome", "Trained", "member_seed", "train"]
 
+_log = logging.getLogger(__name__)
 Divisions = Callable[[int], SubgraphSet]
 
 
 @dataclass(frozen=True)
 class TrainOutcome:
-    """What every epoch was like, and what was taken of a cluster, where there was one."""
+    """What every epoch was like, member after member, and what was taken of a cluster, where there was one."""
 
     history: tuple[EpochRecord, ...]
     cluster: ClusterUse | None = None
@@ -41,7 +44,7 @@ class TrainOutcome:
 
 @dataclass(frozen=True)
 class Trained:
-    """The parameters of the best epoch by the valid links, or of the last where there are none."""
+    """The parameters of the best epoch by the valid links, or of the last where there are none or too few."""
 
     model: TrainedModel
     outcome: TrainOutcome
@@ -64,6 +67,59 @@ def train(
     The valid links are validated by the whole graph, or by the mean over `subgraphs`, as `integrate` says. With a
     folder `work`, checkpoints go there and an interrupted training resumes.
     """
+    on_gpu = choose_device(device).type != "cpu"
+    every = epochs_between_divisions(train, len(task.triples), len(task.seeds(protocol.seeds_from)), on_gpu)
+    each = divisions_of_training(train, every)
+    history: list[EpochRecord] = []
+    uses: list[ClusterUse] = []
+
+    def members() -> Iterator[TrainedModel]:
+        for member in range(train.members):
+            if train.members > 1:
+                _log.info("train: member %d of %d", member + 1, train.members)
+            made = _train_member(
+                task,
+                subgraphs,
+                _later(divisions, member * each),
+                protocol,
+                train.model_copy(update={"repartition_every": every}),
+                integrate,
+                member_seed(seed, member),
+                device,
+                work if work is None or train.members == 1 else work / f"member-{member:02d}",
+                None if start is None else start.member(member),
+            )
+            history.extend(replace(epoch, member=member) for epoch in made.outcome.history)
+            uses.extend([] if made.outcome.cluster is None else [made.outcome.cluster])
+            yield made.model
+
+    model = TrainedModel.joined(members(), train.members)
+    return Trained(model, TrainOutcome(tuple(history), ClusterUse.joined(uses) if uses else None))
+
+
+def member_seed(seed: int, member: int) -> int:
+    """The random seed of a member: the first one has that of a training without an ensemble."""
+    return seed if not member else int(np.random.SeedSequence([seed, member]).generate_state(1)[0])
+
+
+def _later(divisions: Divisions, first: int) -> Divisions:
+    """The same divisions, counted from number `first` on."""
+    return lambda number: divisions(first + number)
+
+
+def _train_member(
+    task: AlignmentTask,
+    subgraphs: SubgraphSet,
+    divisions: Divisions,
+    protocol: ProtocolSettings,
+    train: TrainSettings,
+    integrate: IntegrateSettings,
+    seed: int,
+    device: str,
+    work: Path | None,
+    start: TrainedModel | None,
+) -> Trained:
+    """Train one model to its end; one that was finished before is taken from its folder."""
     # Imported here: PyTorch takes seconds, and the stages before this one do without it.
     from largegnn.embedding.checkpoint import CheckpointFolder
     from largegnn.embedding.model import EmbeddingModel
@@ -71,9 +127,7 @@ def train(
     from largegnn.embedding.trainer import Trainer
 
     chosen = choose_device(device)
-    num_seeds = len(task.seeds(protocol.seeds_from))
-    every = epochs_between_divisions(train, len(task.triples), num_seeds, chosen.type != "cpu")
-    options = TrainOptions(**train.model_dump() | {"repartition_every": every})
+    options = TrainOptions(**train.model_dump(exclude={"members"}))
     tables = None if work is None else work / "tables"
     model = EmbeddingModel(task.num_entities, task.num_relations, options, chosen, seed, tables)
     if start is not None:
@@ -91,6 +145,8 @@ def train(
             best=None if work is None or not len(valid_links) else CheckpointFolder(work / "best", keep=1),
             validate=_validator(task, validated_by, options) if len(valid_links) else None,
             workers=workers,
+            choose=len(valid_links) >= _ENOUGH_TO_CHOOSE,
+            keep_last=train.members > 1,
         )
         history = trainer.run()
     use = None if workers is None else workers.tally.use()
@@ -129,6 +185,7 @@ def _validator(
     return validate
 
 
+_ENOUGH_TO_CHOOSE = 250  # valid links: by fewer, epochs differ by chance, and the last has learnt most
 _MOST_VALIDATED = 20_000  # valid links ranked: more tell epochs apart no better, and cost their square
 
 

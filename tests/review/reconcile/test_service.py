@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tarfile
 import threading
 import time
@@ -155,6 +156,56 @@ def test_requests_as_openrefine_sends_them(client: TestClient) -> None:
     assert rows["http://t.org/ada"][BORN] == [{"str": "1815-12-10"}]
     assert client.get("/suggest/entity", params={"prefix": "ada", "cursor": "0"}).status_code == 200
     assert client.get("/properties", params={"type": "http://t.org/Human", "limit": "64"}).status_code == 200
+
+
+def test_scripts_of_this_machine_may_call_back(client: TestClient) -> None:
+    """JSONP, as version 0.1 has it; a name that is no function, or a page from elsewhere, is refused."""
+    asked = {"queries": json.dumps({"q0": {"query": "Ada Lovelace"}}), "callback": "jQuery1_2.cb$"}
+    answer = client.get("/", params=asked, headers={"referer": "http://127.0.0.1:3333/", "sec-fetch-site": "same-site"})
+    assert answer.headers["content-type"].startswith("text/javascript")
+    found = re.fullmatch(r"/\*\*/jQuery1_2\.cb\$\((.*)\);", answer.text)
+    assert found is not None
+    assert json.loads(found[1]) == client.get("/", params={"queries": asked["queries"]}).json()
+    for path in ("/?callback=f", "/suggest/entity?prefix=ada&callback=f", "/properties?callback=f"):
+        assert client.get(path).text.startswith("/**/f({")
+        for headers in ({"referer": "http://evil.example/"}, {"sec-fetch-site": "cross-site"}):
+            assert client.get(path, headers=headers).status_code == 403
+    for name in ("alert(1)//", "<script>", "", "a" * 200, "1a", "é"):
+        assert client.get("/", params={"callback": name}).status_code == 400, name
+
+
+def test_suggestions_go_on_and_fly_out(client: TestClient) -> None:
+    everything = client.get("/suggest/property", params={"prefix": ""}).json()["result"]
+    assert client.get("/suggest/property", params={"prefix": "", "cursor": "1"}).json()["result"] == everything[1:]
+    assert client.get("/suggest/entity", params={"prefix": "ada", "cursor": "50"}).json()["result"] == []
+    about = client.get("/flyout/entity", params={"id": "http://t.org/engine"}).json()
+    assert about["id"] == "http://t.org/engine"
+    assert "Analytical &lt;Engine&gt;" in about["html"]
+    flyout = client.get("/").json()["suggest"]["entity"]
+    assert flyout["flyout_service_path"] == "/flyout/entity?id=${id}"
+
+
+def test_every_example_of_the_protocol(client: TestClient) -> None:
+    """Every valid request is answered; what is invalid is refused: a request by us, an answer by the schema."""
+    import jsonschema
+
+    asked = {"reconciliation-query-batch": "queries", "data-extension-query": "extend"}
+    seen = set()
+    for name, text in published().items():
+        parts = name.split("/")
+        if parts[1] != "examples" or len(parts) != 5:
+            continue
+        kind, state = parts[2], parts[3]
+        if kind in asked:
+            status = client.post("/", data={asked[kind]: text}).status_code
+            assert status == (200 if state == "valid" else 400), name
+        elif state == "invalid":
+            with pytest.raises(jsonschema.ValidationError):
+                validate(kind, json.loads(text))
+        seen.add((kind, state))
+    if published():
+        assert {("manifest", "invalid"), ("reconciliation-query-batch", "invalid")} <= seen
+        assert len(seen) >= 15
 
 
 def test_a_batch_of_a_thousand(client: TestClient) -> None:

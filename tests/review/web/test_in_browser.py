@@ -31,6 +31,9 @@ from tests.review.test_decisions import INFO
 
 TOKEN = "the-token"
 COUNT = 100_000
+# What is wider than the room it has, by its text.
+CUT = """[...document.querySelectorAll('.wide, figure, .picture, .neighbors, .evidence')]
+  .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent.slice(0, 80))"""
 HOSTILE = '"><img src=x onerror="document.title=1">'
 
 
@@ -168,6 +171,7 @@ def test_by_keyboard_alone(open_page: Callable[..., Any], address: str, session:
     assert [one.decision for one in session.log.decisions()] == ["accept", "reject"]
     assert {first, second} == {str(session._row(one.source, one.target)) for one in session.log.decisions()}
     assert press(page, "j") != third
+    assert page.locator("#worklist [aria-current]").get_attribute("data-row") == shown(page)
     page.keyboard.press("/")
     page.keyboard.type("s.org/E77")
     page.wait_for_function("() => document.querySelector('#worklist [role=status]').textContent.startsWith('1,111 ')")
@@ -221,6 +225,7 @@ def test_nothing_is_cut_off(open_page: Callable[..., Any], address: str, report:
         page = open_page(place, width, scheme)
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
         assert page.evaluate("document.documentElement.scrollWidth") <= width, "no scrolling sideways"
+        assert page.evaluate(CUT) == [], "no table or picture is cut"
         background = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (background == "rgb(255, 255, 255)") == (scheme == "light")
 
@@ -238,5 +243,5 @@ def test_the_slider_moves_the_numbers(open_page: Callable[..., Any], world: Worl
     expected = int((world.alignment.confidence >= np.float32(0.6)).sum())
     assert pairs.inner_text() == f"{expected:,}"
     assert float(page.locator(".marker").get_attribute("x1")) > float(place)
-    page.get_by_role("button", name="back to it").click()
+    page.get_by_role("button", name="Back to the threshold").click()
     assert pairs.inner_text() == f"{match.num_accepted:,}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import threading
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from starlette.testclient import TestClient
 from largegnn.artifacts import AlignmentTask, StringTable, TaskNames
 from largegnn.review.session import ReviewSession
 from largegnn.review.web.review_app import review_application
+from largegnn.review.web.server import listening
 from tests.review.small_alignment import toy_alignment, toy_literals, toy_summary
 from tests.review.test_decisions import INFO
 
@@ -177,3 +179,9 @@ def test_a_failure_is_a_line_of_text(
     client = TestClient(client.app, raise_server_exceptions=True)
     answer = client.get("/pair/0", headers={"authorization": f"Bearer {TOKEN}"})
     assert (answer.status_code, answer.text) == (500, "something went wrong here; nothing was saved\n")
+
+
+def test_answers_are_not_held_back() -> None:
+    """asyncio turns the wait for more data off only for sockets that are named TCP: 40 ms for each answer."""
+    with listening("127.0.0.1", 0) as bound:
+        assert bound.proto == socket.IPPROTO_TCP

@@ -58,8 +58,9 @@ class Catalogue:
         return [entity for entity in found if entity >= 0]
 
     def prepare(self) -> None:
-        """Make the index of names now, and not with the first query."""
-        _ = self.names
+        """Make all indexes now, and not with the first query."""
+        self._names.prepare()
+        _ = self.names, self.all_types, self.all_properties
 
     @cached_property
     def names(self) -> NameIndex:

@@ -1,17 +1,20 @@
 """The reconciliation service as a web application: the Reconciliation Service API 0.2, and `/align` in plain JSON.
 
     GET, POST /              manifest; `queries` and `extend` as form or query fields
-    GET /suggest/entity|type|property?prefix=    GET /properties?type=    GET /preview?id=    GET /view?id=
+    GET /suggest/entity|type|property?prefix=&cursor=        GET /flyout/entity?id=
+    GET /properties?type=    GET /preview?id=    GET /view?id=
     GET /align?entity=&side=                     POST /align {"entities": [...], "side": ...}
-Everything is only read. Pages of this machine may read answers, pages of other machines may not.
+Everything is only read. Pages of this machine may read answers, pages of other machines may not: neither by CORS nor as
+a script (`callback=`, JSONP, which older versions of OpenRefine use).
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
@@ -24,7 +27,7 @@ from largegnn.review.reconcile.queries import MOST_QUERIES, read_extend, read_qu
 from largegnn.review.reconcile.reconciler import Reconciler
 from largegnn.review.templating import asset, render
 from largegnn.review.value_rows import values_of
-from largegnn.review.web.guard import Guard, answer_errors
+from largegnn.review.web.guard import Guard, answer_errors, is_loopback
 from largegnn.version import __version__
 
 __all__ = ["reconciliation_application"]
@@ -34,7 +37,8 @@ _POLICY = (
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self' http://127.0.0.1:* http://localhost:*"
 )
-_SUGGESTED = 10
+_SUGGESTED, _MOST_SUGGESTED = 10, 200
+_CALLBACK = re.compile(r"[A-Za-z_$][\w$.]{0,99}", re.ASCII)
 Explain = Callable[[str, str | None], dict[str, Any]]
 
 
@@ -47,9 +51,9 @@ def reconciliation_application(
     catalogue = reconciler.catalogue
 
     @app.get("/")
-    async def get_service(request: Request) -> JSONResponse:
+    async def get_service(request: Request) -> Response:
         values = dict(request.query_params)
-        return JSONResponse(await run_in_threadpool(_answer, reconciler, title, _base(request), values))
+        return _json(request, await run_in_threadpool(_answer, reconciler, title, _base(request), values))
 
     @app.post("/")
     async def post_service(request: Request) -> JSONResponse:
@@ -58,18 +62,22 @@ def reconciliation_application(
         return JSONResponse(await run_in_threadpool(_answer, reconciler, title, _base(request), values))
 
     @app.get("/suggest/{kind}")
-    def suggest(kind: str, prefix: str = "") -> JSONResponse:
-        return JSONResponse({"result": _suggest(catalogue, kind, prefix)})
+    def suggest(request: Request, kind: str, prefix: str = "", cursor: int = 0) -> Response:
+        return _json(request, {"result": _suggest(catalogue, kind, prefix, max(0, cursor))})
+
+    @app.get("/flyout/entity")
+    def flyout(request: Request, id: str) -> Response:  # noqa: A002 - the protocol calls it so
+        return _json(request, {"id": id, "html": _about(catalogue, id, "flyout.html")})
 
     @app.get("/properties")
-    def properties(type: str = "", limit: int = 20) -> JSONResponse:  # noqa: A002 - the protocol calls it so
+    def properties(request: Request, type: str = "", limit: int = 20) -> Response:  # noqa: A002 - as above
         found = catalogue.all_properties[: max(1, min(limit, 200))]
-        return JSONResponse({"limit": limit, "type": type, "properties": found})
+        return _json(request, {"limit": limit, "type": type, "properties": found})
 
     @app.get("/preview")
     @app.get("/view")
     def preview(id: str) -> HTMLResponse:  # noqa: A002 - the protocol calls it so
-        return HTMLResponse(_preview(catalogue, id))
+        return HTMLResponse(_about(catalogue, id, "preview.html"))
 
     @app.get("/static/style.css")
     def style() -> Response:
@@ -104,6 +112,7 @@ def _manifest(catalogue: Catalogue, title: str, base: str) -> dict[str, Any]:
     suggest = {
         kind: {"service_url": base, "service_path": f"/suggest/{kind}"} for kind in ("entity", "type", "property")
     }
+    suggest["entity"] |= {"flyout_service_url": base, "flyout_service_path": "/flyout/entity?id=${id}"}
     limit = {
         "name": "limit",
         "label": "Limit",
@@ -136,27 +145,52 @@ def _space(catalogue: Catalogue) -> str:
     return first[: len(first) - len(local_part(first))] if "://" in first else "urn:largegnn:"
 
 
-def _suggest(catalogue: Catalogue, kind: str, prefix: str) -> list[dict[str, str]]:
+def _suggest(catalogue: Catalogue, kind: str, prefix: str, first: int = 0) -> list[dict[str, str]]:
+    """What begins like this, from the `first` one on."""
     if kind == "entity":
         exact = catalogue.find(prefix, catalogue.side)
-        begun = catalogue.names.begin_with(prefix, 5 * _SUGGESTED)
-        found = dict.fromkeys([*exact, *(one for one in begun if catalogue.is_candidate(one))])
-        return [catalogue.described(one) | {"description": catalogue.labels.iri(one)} for one in found][:_SUGGESTED]
+        begun = catalogue.names.begin_with(prefix, _MOST_SUGGESTED)
+        entities = list(dict.fromkeys([*exact, *(one for one in begun if catalogue.is_candidate(one))]))
+        shown = entities[first : first + _SUGGESTED]
+        return [catalogue.described(one) | {"description": catalogue.labels.iri(one)} for one in shown]
     known = {"type": catalogue.all_types, "property": catalogue.all_properties}.get(kind)
     if known is None:
         raise InputError(f"there is nothing to suggest of the kind {kind[:40]!r}", expected="entity, type, property")
     wanted = prefix.casefold()
-    return [one for one in known if wanted in one["name"].casefold() or one["id"] == prefix][: 2 * _SUGGESTED]
+    found = [one for one in known if wanted in one["name"].casefold() or one["id"] == prefix]
+    return found[first : first + 2 * _SUGGESTED]
 
 
-def _preview(catalogue: Catalogue, name: str) -> str:
+def _about(catalogue: Catalogue, name: str, template: str) -> str:
+    """An entity in a few words: a page of its own, or a piece of one."""
     known = catalogue.find(name, catalogue.side)
     if not known:
         raise InputError("there is no such entity", found=name[:200])
     entity = known[0]
     values = {local_part(key): found[:3] for key, found in values_of(catalogue.labels.literals, entity).items()}
     about = catalogue.described(entity)
-    return render("preview.html", entity=about, types=catalogue.types(entity), values=dict(list(values.items())[:8]))
+    return render(template, entity=about, types=catalogue.types(entity), values=dict(list(values.items())[:8]))
+
+
+def _json(request: Request, value: dict[str, Any]) -> Response:
+    """An answer as JSON, or as a call of the function that `callback` names, for pages of this machine alone."""
+    name = request.query_params.get("callback")
+    if name is None:
+        return JSONResponse(value)
+    if not _CALLBACK.fullmatch(name):
+        raise InputError("callback must be the name of a function", found=name[:80])
+    if _is_from_elsewhere(request):
+        return PlainTextResponse("scripts of other machines may not read this\n", 403)
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False)
+    return Response(f"/**/{name}({text});", media_type="text/javascript")
+
+
+def _is_from_elsewhere(request: Request) -> bool:
+    """Whether a page of another machine asks: by its address, or, where it hides that, by what the browser says."""
+    referer = request.headers.get("referer")
+    if referer:
+        return not is_loopback(urlsplit(referer).hostname or "")
+    return request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin", "same-site")
 
 
 def _align_many(body: bytes, explain: Explain) -> dict[str, Any]:

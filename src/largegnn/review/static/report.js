@@ -5,6 +5,7 @@
   if (!slider || !data) return;
   const cuts = JSON.parse(data.textContent);
   const own = Number(slider.dataset.own);
+  const reset = document.getElementById("threshold-reset");
   const marker = document.querySelector("#rating-chart .marker");
   const start = Number(slider.dataset.start), end = Number(slider.dataset.end);
   const whole = new Intl.NumberFormat("en");
@@ -16,11 +17,15 @@
     put("cut-pairs", whole.format(cut.pairs));
     put("cut-precision", share(cut.expected_precision));
     put("cut-recall", share(cut.expected_recall));
-    put("cut-judged", cut.judged
-      ? share(cut.right / cut.judged) + " (" + share(cut.precision_low) + " to " + share(cut.precision_high) + "), "
-        + whole.format(cut.right) + " of " + whole.format(cut.judged) + "; recall " + share(cut.recall)
-      : "–");
-    put("cut-state", place === own ? "the threshold of this run" : "not the threshold of this run");
+    if (document.getElementById("cut-judged")) {
+      put("cut-judged", cut.judged
+        ? "precision " + share(cut.right / cut.judged) + " (" + share(cut.precision_low) + " to "
+          + share(cut.precision_high) + " nine times in ten), " + whole.format(cut.right) + " of "
+          + whole.format(cut.judged) + " right; recall " + share(cut.recall)
+        : "–");
+    }
+    put("cut-state", place === own ? "This is the threshold of this run." : "");
+    reset.hidden = place === own;
     slider.setAttribute("aria-valuetext", "threshold " + cut.threshold.toFixed(3) + ", " + cut.pairs + " pairs");
     if (marker) {
       const x = start + Math.min(Math.max(cut.threshold, 0), 1) * (end - start);
@@ -29,8 +34,7 @@
     }
   }
   slider.addEventListener("input", () => show(Number(slider.value)));
-  document.getElementById("threshold-reset").addEventListener("click", () => { slider.value = own; show(own); });
+  reset.addEventListener("click", () => { slider.value = own; show(own); slider.focus(); });
   slider.disabled = false;
-  document.getElementById("threshold-reset").hidden = false;
   show(Number(slider.value));
 })();

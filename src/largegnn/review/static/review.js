@@ -29,7 +29,16 @@
   });
   document.body.addEventListener("htmx:sendError", () => { error.textContent = "the server does not answer; nothing was saved"; });
   document.body.addEventListener("htmx:beforeRequest", () => { error.textContent = ""; });
+  function markShown() {
+    const row = pair.querySelector("[data-shown]");
+    for (const item of document.querySelectorAll("#worklist [data-row]")) {
+      if (row && item.dataset.row === row.dataset.shown) item.setAttribute("aria-current", "true");
+      else item.removeAttribute("aria-current");
+    }
+  }
+  markShown();
   document.body.addEventListener("htmx:afterSwap", (event) => {
+    markShown();
     if (event.detail.target !== pair) return;
     const title = pair.querySelector("h2");
     if (title) title.focus({ preventScroll: false });

@@ -13,10 +13,12 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
+import numpy as np
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.concurrency import run_in_threadpool
 
+from largegnn.artifacts import IntArray
 from largegnn.errors import InputError
 from largegnn.export.info import ExportInfo
 from largegnn.review.decision_files import decisions_sssom, decisions_tsv
@@ -112,6 +114,7 @@ def _page(session: ReviewSession, info: ExportInfo, reviewer: str) -> str:
         pair=_pair_values(session, int(rows[0])) if len(rows) else None,
         progress=session.progress(),
         measure=session.measure,
+        columns=session.alignment.columns,
     )
 
 
@@ -148,15 +151,25 @@ def _decide(session: ReviewSession, values: Mapping[str, str]) -> HTMLResponse:
     reviewer = values.get("reviewer", "").strip()
     if not reviewer:
         raise InputError("please give your name first", fix="write it in the field Reviewer")
-    before = session.find(filters).tolist()
+    before = session.find(filters)
     instead = _number(values, "instead", -1) if "instead" in values else None
     session.decide(row, values.get("decision", ""), reviewer, instead)
-    place = before.index(row) if row in before else -1
-    rest = [*before[place + 1 :], *before[: max(place, 0)]]
-    following = next((one for one in rest if one != row and (instead is None or one != instead)), None)
+    following = _next(before, row, instead)
     if following is None:
         return _changed(_pair(session, row, "Saved. Nothing else is left on this list."))
     return _changed(_pair(session, following, "Saved."))
+
+
+def _next(rows: IntArray, row: int, instead: int | None) -> int | None:
+    """The row after this one on a list (n,), from its beginning after the last; None where nothing else is on it."""
+    at = np.flatnonzero(rows == row)[:1]
+    first = int(at[0]) + 1 if len(at) else 0
+    for part in (rows[first:], rows[:first]):
+        # Of the pairs beside it only these two are decided by now.
+        following: int | None = next((one for one in part[:3].tolist() if one not in (row, instead)), None)
+        if following is not None:
+            return following
+    return None
 
 
 def _undo(session: ReviewSession, values: Mapping[str, str]) -> HTMLResponse:

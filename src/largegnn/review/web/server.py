@@ -24,7 +24,8 @@ _MOST_AT_ONCE = 512  # more requests than this at one moment are told to come ag
 def listening(host: str, port: int) -> Iterator[socket.socket]:
     """A bound socket; port 0 is any that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as bound:
+    # asyncio sends at once only on sockets that are named TCP; on others each answer waits 40 ms to be joined by more.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((host, port))
