@@ -29,10 +29,10 @@ def spread(values: list[float]) -> str:
 
 
 def accuracy(records: list[Record]) -> str:
-    """One row for each number of nodes, over the random seeds."""
+    """One row for each number of subgraphs and of nodes, over the random seeds."""
     rows = []
-    for nodes in sorted({record["nodes"] for record in records}):
-        some = [record for record in records if record["nodes"] == nodes]
+    for parts, nodes in sorted({(record["parts"], record["nodes"]) for record in records}):
+        some = [record for record in records if (record["parts"], record["nodes"]) == (parts, nodes)]
         uses = [record["cluster"] for record in some if record["cluster"]]
         cells = ["", "", ""]
         if uses:
@@ -40,8 +40,8 @@ def accuracy(records: list[Record]) -> str:
             sent, shared = (statistics.mean(use[key] for use in uses) for key in ("bytes_sent", "shared_rows"))
             cells = [f"{stale:.2f} ({max(use['most_stale'] for use in uses)})", f"{sent / 1e6:,.0f}", f"{shared:,.0f}"]
         hits = [spread([record["hits"][name] for record in some]) for name in ("valid", "test")]
-        rows.append(["one process" if nodes == 1 else str(nodes), str(len(some)), *hits, *cells])
-    columns = ("nodes", "seeds", "H@1 valid", "H@1 test", "visits stale (most)", "MB sent", "shared rows")
+        rows.append([str(parts), "one process" if nodes == 1 else str(nodes), str(len(some)), *hits, *cells])
+    columns = ("subgraphs", "nodes", "seeds", "H@1 valid", "H@1 test", "visits stale (most)", "MB sent", "shared rows")
     return table("Accuracy", columns, rows)
 
 

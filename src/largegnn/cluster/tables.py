@@ -32,7 +32,7 @@ class ShardLostError(Exception):
 
 
 class ShardedTable:
-    """The shards, filled from the model."""
+    """The shards of a table of the shape of the model's."""
 
     def __init__(self, pool: RayPool, model: EmbeddingModel) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -51,6 +51,9 @@ class ShardedTable:
         ]
         self._given: list[Any] = []
         self._num_shared = 0
+
+    def fill_from(self, model: EmbeddingModel) -> None:
+        """Bring the shards to where the model is, a chunk at a time."""
         for shard, start, stop in self._chunks():
             rows, squares = model.entities.take(torch.arange(start, stop))
             self._get(shard.fill.remote(start, RowState(rows.cpu().numpy(), squares.cpu().numpy())))

@@ -107,6 +107,7 @@ class RayVisits:
             try:
                 if self._table is None:
                     self._table = ShardedTable(self._pool, model)
+                    self._table.fill_from(model)
                 self._center = DenseCenter(DenseState(*model.dense_vectors()))
                 loss = self._epoch(subgraphs, planned, len(model.entities.values), work)
                 self._table.read_into(model)
