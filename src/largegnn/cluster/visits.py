@@ -264,12 +264,13 @@ class RayVisits:
         self._looked = 0.0
 
     def _ground(self) -> None:
-        """After a shard was lost: what is under way is not waited for, and the shards begin anew."""
+        """After a shard was lost: the shards begin anew, and workers are ready again when their visits have ended."""
         assert self._table is not None
         self._table.close()
         self._table = None
         for worker in [each for each in self._workers if each.is_busy]:
-            self._forget(worker)
+            worker.is_busy = worker.is_ready = False
+            worker.starting = worker.actor.process.remote()  # answered after what the worker is doing
 
     def _log_rates(self) -> None:
         use, nodes = self.tally, sum(entry["Alive"] for entry in self._ray.nodes())
