@@ -242,7 +242,7 @@ def made_up(num_entities: int, num_parts: int) -> SubgraphSet:
 def memory(_: AlignmentTask | None, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Some visits to a made-up table, and what each process took for it."""
     settings, subgraphs = settings_of(40, 0, 1), made_up(options.entities, 40)
-    train = TrainOptions(**settings.train.model_dump())
+    train = TrainOptions(**settings.train.model_dump(exclude={"members"}))
     model = EmbeddingModel(options.entities, 100, train, torch.device("cpu"), 0)
     planned = [PlannedVisit(index, (0.005,), index) for index in range(16)]
     for num_nodes in options.nodes:
