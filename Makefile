@@ -10,7 +10,7 @@ CONFORMANCE_READY := $(VENV)/.conformance-ready
 # Without --no-compile pip spends most of its time on files that are never imported.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: setup demo check test conformance fuzz bench docs clean
+.PHONY: setup demo check test conformance fuzz bench docs wheel clean
 
 setup: $(READY)
 
@@ -51,7 +51,7 @@ check: $(READY)
 
 # One thread for each of the two processes: threads that wait for each other beside another busy process lose most time.
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Our figures beside those of other packages, which no other test needs.
 conformance: $(CONFORMANCE_READY)
@@ -77,9 +77,21 @@ docs: $(DOCS_READY)
 	$(BIN)/python benchmarks/cluster_page.py
 	$(BIN)/python benchmarks/reviewing.py --page
 	$(BIN)/python benchmarks/serving.py --page
+	$(BIN)/python docs/scripts/traced.py
 	$(BIN)/python docs/scripts/front_page.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
+
+# The wheel alone, in an environment of its own and outside the tree, aligns a small pair and exports it. Minutes: on demand.
+wheel: export OMP_NUM_THREADS = 1
+wheel: $(READY)
+	rm -rf dist build/wheel
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist .
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt dist/*.whl
+	cd build/wheel && bin/largegnn generate pair --preset small && bin/largegnn align pair --out run \
+	  && bin/largegnn export run --form sssom && test -s run/alignment.sssom.tsv
+	@echo "$$(ls dist/*.whl) aligns by itself"
 
 clean:
 	rm -rf $(VENV) demo site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -8,7 +8,6 @@ deviation are printed as H@1 by cosine and by CSLS (k = 10), source to target. `
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import tempfile
 from pathlib import Path
@@ -18,6 +17,7 @@ from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings
 from largegnn.evaluation.measures import summarise
 from largegnn.evaluation.metrics import rank_links
+from largegnn.paper.origin import write_rows
 from largegnn.runs.on_task import run_task
 from largegnn.settings import PRESETS, Settings, resolve
 
@@ -108,7 +108,7 @@ def main() -> None:
                 flush=True,
             )
             if arguments.json:
-                arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
+                write_rows(arguments.json, rows, [Path(folder)])
 
 
 if __name__ == "__main__":

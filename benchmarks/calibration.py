@@ -26,6 +26,7 @@ from largegnn import api
 from largegnn.artifacts import Alignment, AlignmentTask, IntArray, are_among
 from largegnn.data.links import num_held_out
 from largegnn.evaluation.pair_metrics import precision_recall_f1
+from largegnn.paper.origin import add_line, origin_of, read_lines
 from largegnn.runs.on_task import run_task
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages.match import MatchOutcome
@@ -49,9 +50,14 @@ def drawn(task: AlignmentTask, name: str, num_seeds: int, draw: int) -> Alignmen
     )
 
 
+def settings_of(draw: int, preset: str | None, values: dict[str, Any]) -> Settings:
+    """The settings of a run."""
+    return resolve(Settings, PRESETS, preset, values={"seed": draw, **values})
+
+
 def measure(task: AlignmentTask, draw: int, preset: str | None, values: dict[str, Any]) -> dict[str, Any]:
     """One run: what was expected of the accepted pairs, and what is true."""
-    settings = resolve(Settings, PRESETS, preset, values={"seed": draw, **values})
+    settings = settings_of(draw, preset, values)
     with tempfile.TemporaryDirectory() as folder:
         run = run_task(folder, task, settings=settings, last="match")
         alignment, outcome = run.artifact("alignment", Alignment), run.outcome("match", MatchOutcome)
@@ -107,7 +113,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
     if arguments.json and arguments.json.exists():
-        rows = [json.loads(line) for line in arguments.json.read_text().splitlines()]
+        rows = read_lines(arguments.json)
     done = {(row["set"], row["seeds"], row["draw"]) for row in rows}
     for folder in arguments.folders:
         task = api.load(folder).task
@@ -120,8 +126,8 @@ def main() -> None:
                 rows.append({"set": folder.name, "seeds": num_seeds, "draw": draw, **found})
                 print(json.dumps(rows[-1]), flush=True)
                 if arguments.json:
-                    with arguments.json.open("a") as file:
-                        file.write(json.dumps(rows[-1]) + "\n")
+                    origin = origin_of(settings_of(draw, arguments.preset, values), [folder])
+                    add_line(arguments.json, f"{folder.name}, {num_seeds}, {draw}", origin, rows[-1])
     report(rows)
 
 

@@ -32,6 +32,7 @@ from largegnn.evaluation.measures import summarise
 from largegnn.evaluation.metrics import Ranks, rank_links_by, rank_matrix
 from largegnn.machine.devices import choose_device
 from largegnn.matching.dense import dense_plan
+from largegnn.paper.origin import add_line, origin_of, read_lines
 from largegnn.planning.sizes import plan_division
 from largegnn.runs.on_task import run_task
 from largegnn.settings import PRESETS, Settings, resolve
@@ -106,8 +107,8 @@ def without_test_links(task: AlignmentTask) -> AlignmentTask:
     return dataclasses.replace(task, test_links=task.valid_links, valid_links=task.valid_links[:0])
 
 
-def measure(task: AlignmentTask, variant: dict[str, Any], seed: int, device: str) -> dict[str, Any]:
-    """One run: H@1 of the held-out links, and its seconds."""
+def settings_of(task: AlignmentTask, variant: dict[str, Any], seed: int, device: str) -> Settings:
+    """The settings of a variant; what is no setting is not in them."""
     values: dict[str, Any] = {name: section for name, section in variant.items() if isinstance(section, dict)}
     if "room" in variant or "parts" in variant:
         size = task.num_entities
@@ -117,7 +118,12 @@ def measure(task: AlignmentTask, variant: dict[str, Any], seed: int, device: str
             "division": {"parts": parts},
             "landmarks": {"cap": int(variant.get("room", plan.cap * plan.num_parts / size) * -(-size // parts))},
         }
-    settings = resolve(Settings, PRESETS, values={"seed": seed, "device": device} | values)
+    return resolve(Settings, PRESETS, values={"seed": seed, "device": device} | values)
+
+
+def measure(task: AlignmentTask, variant: dict[str, Any], seed: int, device: str) -> dict[str, Any]:
+    """One run: H@1 of the held-out links, and its seconds."""
+    settings = settings_of(task, variant, seed, device)
     last = "rounds" if settings.rounds.number else "integrate"
     with patched(variant), tempfile.TemporaryDirectory() as folder:
         run = run_task(folder, task, settings=settings, last=last)
@@ -165,7 +171,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
     if arguments.json and arguments.json.exists():
-        rows = [json.loads(line) for line in arguments.json.read_text().splitlines()]
+        rows = read_lines(arguments.json)
     done = {(row["set"], row["variant"], row["seed"]) for row in rows}
     for folder in arguments.folders:
         task = without_test_links(api.load(folder).task)
@@ -179,8 +185,9 @@ def main() -> None:
                 rows.append(row | measure(task, VARIANTS[name], seed, arguments.device))
                 print(json.dumps(rows[-1]), flush=True)
                 if arguments.json:
-                    with arguments.json.open("a") as file:
-                        file.write(json.dumps(rows[-1]) + "\n")
+                    settings = settings_of(task, VARIANTS[name], seed, arguments.device)
+                    origin = origin_of(settings, [folder], protocol={"judged by": "valid links", "variant": name})
+                    add_line(arguments.json, f"{folder.name}, {name}, {seed}", origin, rows[-1])
                 if torch.cuda.is_available():
                     torch.cuda.empty_cache()
     report(rows)

@@ -15,7 +15,6 @@ Cost: sparse times dense per hop, then an exact search of at most `--sources` te
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,6 +30,7 @@ from scipy.sparse import csgraph
 
 from largegnn.artifacts import AlignmentTask, IntArray
 from largegnn.datasets.generator import generate_pair
+from largegnn.paper.origin import write_rows
 from largegnn.settings import WORLD_PRESETS, WorldSettings, resolve
 
 FloatArray = npt.NDArray[np.float32]
@@ -80,7 +80,7 @@ def main() -> None:
         rows.append(measure(Path(name).name, task, hits, time.perf_counter() - start))
     print_table(rows)
     if args.json:
-        args.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n", encoding="utf-8")
+        write_rows(args.json, [asdict(row) for row in rows])
 
 
 def read_folder(folder: Path) -> AlignmentTask:

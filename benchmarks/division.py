@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import itertools
-import json
 import multiprocessing
 import statistics
 from pathlib import Path
@@ -24,6 +23,7 @@ import numpy as np
 from largegnn import api
 from largegnn.artifacts import AlignmentTask
 from largegnn.division import warm_up
+from largegnn.paper.origin import write_rows
 from largegnn.settings import METHODS, PRESETS, Settings, WorldSettings, resolve
 
 Figures = dict[str, Any]
@@ -189,7 +189,7 @@ def main() -> None:
     else:
         rows = measure_large(arguments.folder, arguments.parts or 40, arguments.cap or 100_000)
     if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
+        write_rows(arguments.json, rows, [Path(arguments.folder)] if arguments.folder else [])
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from largegnn.artifacts import Alignment, AlignmentTask, EntityEmbeddings, IntAr
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.data.links import num_held_out
 from largegnn.evaluation.pair_metrics import precision_recall_f1
-from largegnn.paper.reproduce import machine_name
+from largegnn.paper.origin import machine_name
 from largegnn.runs.on_task import run_task
 from largegnn.runs.pipeline import resume_input
 from largegnn.runs.run import Run

@@ -7,10 +7,8 @@ then loaded). Each case runs in a process of its own, so that its peak memory is
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import os
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +19,7 @@ from largegnn.data.readers import read_triples
 from largegnn.data.vocabulary import code_batches
 from largegnn.division.merge import merge
 from largegnn.machine.metering import Meter
+from largegnn.paper.origin import write_rows
 
 Figures = dict[str, Any]
 
@@ -103,7 +102,7 @@ def main() -> None:
             results.append(measure(generate_dbpedia1m, scratch))
             results.append(measure(load_and_merge, os.fspath(Path(scratch) / "dbpedia1m")))
     if arguments.json:
-        arguments.json.write_text(json.dumps({"python": sys.version, "results": results}, indent=1) + "\n")
+        write_rows(arguments.json, results, map(Path, arguments.folders))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ is what `match` takes beyond what was there. `--json FILE` keeps the figures.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import numpy as np
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray, Neighbors
 from largegnn.machine.metering import Meter
+from largegnn.paper.origin import write_rows
 from largegnn.settings import Settings
 
 Figures = dict[str, Any]
@@ -115,7 +115,7 @@ def main() -> None:
             flush=True,
         )
     if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        write_rows(arguments.json, rows)
 
 
 if __name__ == "__main__":

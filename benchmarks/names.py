@@ -31,9 +31,8 @@ from largegnn.literals.candidates import SideTexts, literal_candidates
 from largegnn.literals.profiles import profile_predicates
 from largegnn.literals.texts import EntityTexts, identifier_names, texts_of_side
 from largegnn.matching.candidates import preferred
-from largegnn.paper.reproduce import machine_name
+from largegnn.paper.origin import add_line, origin_of
 from largegnn.settings import Settings, resolve
-from largegnn.version import __version__
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "results" / "names.jsonl"
@@ -63,8 +62,7 @@ def drawn(links: IntArray, name: str, seeds: float) -> tuple[IntArray, IntArray]
 def measure(folder: Path, pair: LoadedPair, seeds: float, channels: str, overrides: list[str]) -> dict[str, Any]:
     """One run from a task at hand: figures by partial gold and plain, and what was expected."""
     known, test = drawn(pair.task.test_links, folder.name, seeds)
-    values = {} if channels == "auto" else {"channels": channels.split("+")}
-    settings = resolve(Settings, {}, None, overrides=overrides, values=values)
+    settings = settings_of(channels, overrides)
     with tempfile.TemporaryDirectory() as place:
         written = {"train": Path(place) / "seeds.tsv", "test": Path(place) / "test.tsv"}
         for path, links in zip(written.values(), (known, test), strict=True):
@@ -94,6 +92,12 @@ def measure(folder: Path, pair: LoadedPair, seeds: float, channels: str, overrid
         "hits@1": {name: best[name] for name in list(best)[-2:]},
         "seconds": round(seconds, 1),
     }
+
+
+def settings_of(channels: str, overrides: list[str]) -> Settings:
+    """The defaults with these channels, and what was asked for."""
+    values = {} if channels == "auto" else {"channels": channels.split("+")}
+    return resolve(Settings, {}, None, overrides=overrides, values=values)
 
 
 def baselines(folder: Path, pair: LoadedPair) -> list[dict[str, Any]]:
@@ -184,24 +188,24 @@ def main() -> None:
     records = [json.loads(line) for line in text.splitlines()]
     done = {row["key"] for row in records}
 
-    def add(key: str, rows: list[dict[str, Any]], name: str) -> None:
-        about: dict[str, Any] = {"set": name, "key": key, "version": __version__, "machine": machine_name("auto")}
-        if arguments.set:
-            about["settings"] = arguments.set
-        with arguments.json.open("a", encoding="utf-8") as sink:
-            for row in rows:
-                records.append({**about, **row})
-                sink.write(json.dumps(records[-1]) + "\n")
+    def add(key: str, rows: list[dict[str, Any]], folder: Path, channels: str = "literals") -> None:
+        for row in rows:
+            own = key if len(rows) == 1 else f"{key}, {row['system']}"
+            used = row.get("channels", "literals").split("+")
+            settings = settings_of(channels, arguments.set)
+            origin = origin_of(settings, [folder], channels=used, protocol={"seeds": row["seeds"]})
+            records.append(add_line(arguments.json, own, origin, {"set": folder.name, **row}))
 
     for folder in arguments.sets:
         pair = load(folder)
-        if (key := f"{folder.name} baselines") not in done:
-            add(key, baselines(folder, pair), folder.name)
+        key = f"{folder.name} baselines"
+        if not any(known.startswith(key) for known in done):
+            add(key, baselines(folder, pair), folder)
         for seeds in arguments.seeds:
             for channels in arguments.channels:
                 key = f"{folder.name} {seeds:g} {channels}"
                 if key not in done and not (channels == "structure" and seeds == 0):
-                    add(key, [measure(folder, pair, seeds, channels, arguments.set)], folder.name)
+                    add(key, [measure(folder, pair, seeds, channels, arguments.set)], folder, channels)
     if arguments.page:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- table -->")
         PAGE.write_text(

@@ -25,7 +25,7 @@ from typing import Any
 from largegnn import api
 from largegnn.data.decisions import verdicts
 from largegnn.data.links import read_named_links
-from largegnn.paper.reproduce import machine_name
+from largegnn.paper.origin import machine_name
 from largegnn.result import AlignmentResult
 from largegnn.review.session import ReviewSession
 from largegnn.review.worklist import Filters

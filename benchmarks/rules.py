@@ -35,7 +35,7 @@ from largegnn.matching.candidates import edge_ranks
 from largegnn.matching.channels import ChannelContext, gather_candidates
 from largegnn.matching.relations import RelationCounts
 from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
-from largegnn.paper.reproduce import machine_name
+from largegnn.paper.origin import machine_name
 from largegnn.runs.pipeline import resume_input
 from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore

@@ -12,10 +12,8 @@ in both directions. Recall is of the k nearest, on a sample. `--json FILE` keeps
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import multiprocessing
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ import torch
 
 from largegnn.machine.metering import Meter
 from largegnn.matching.searchers import SearchOptions, search, search_both
+from largegnn.paper.origin import write_rows
 from largegnn.seams.tables import SEARCHERS
 
 Figures = dict[str, Any]
@@ -124,8 +123,7 @@ def main() -> None:
                 rows.append(pool.apply(measure, (method, paths, arguments.k, arguments.both, options)))
             show(rows[-1])
     if arguments.json:
-        machine = {"python": sys.version, "torch": torch.__version__, "threads": torch.get_num_threads()}
-        arguments.json.write_text(json.dumps({**machine, "results": rows}, indent=1) + "\n")
+        write_rows(arguments.json, [{**row, "threads": torch.get_num_threads()} for row in rows])
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from largegnn import api
-from largegnn.paper.reproduce import machine_name
+from largegnn.paper.origin import machine_name
 from largegnn.version import __version__
 
 ROOT = Path(__file__).parents[1]

@@ -9,10 +9,8 @@ case runs in a process of its own; memory is what the step adds to what was ther
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import statistics
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ from largegnn.embedding.losses import alignment_loss, reconstruction_loss
 from largegnn.embedding.sampling import batch_nodes, dropout, sample_nodes
 from largegnn.embedding.structure import build_structure
 from largegnn.machine.metering import Meter
+from largegnn.paper.origin import write_rows
 from largegnn.seams.tables import PARTITIONERS
 
 Figures = dict[str, Any]
@@ -175,8 +174,8 @@ def main() -> None:
         leaner = naive["added_memory_mb"] / max(1.0, figures["added_memory_mb"])
         print(f"{figures['case']:<40} {faster:>9.1f} times faster, {leaner:.1f} times leaner than the naive step")
     if arguments.json:
-        machine = {"python": sys.version, "torch": torch.__version__, "threads": torch.get_num_threads()}
-        arguments.json.write_text(json.dumps({**machine, "results": results}, indent=1) + "\n")
+        rows = [{**figures, "threads": torch.get_num_threads()} for figures in results]
+        write_rows(arguments.json, rows, [Path(arguments.folder)])
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from largegnn.artifacts import AlignmentTask, EntityEmbeddings
 from largegnn.division import warm_up
 from largegnn.evaluation.measures import summarise
 from largegnn.evaluation.metrics import rank_links
-from largegnn.paper.reproduce import machine_name
+from largegnn.paper.origin import machine_name, origin_of
 from largegnn.paper.subgraph_records import SubgraphRecord, read_subgraphs
 from largegnn.runs.on_task import run_task
 from largegnn.settings import METHODS, PRESETS, Settings, resolve
@@ -76,6 +76,7 @@ def train(folder: Path, method: str, parts: int, epochs: int) -> dict[str, Any]:
         vectors = [embeddings.vectors[task.test_links[:, side]] for side in (0, 1)]
         covered = [embeddings.covered[task.test_links[:, side]] for side in (0, 1)]
     found: dict[str, Any] = {"peak_gpu_mb": cost.peak_gpu_mb, "machine": machine_name(settings.device)}
+    found["origin"] = origin_of(settings, [folder])
     # With a GPU most of the memory of the process is that of its libraries.
     found["peak_memory_mb"] = cost.peak_memory_mb if cost.peak_gpu_mb is None else None
     if epochs >= EPOCHS:

@@ -11,7 +11,6 @@ subgraphs lie in a run folder and are mapped; each number has a process of its o
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import statistics
 import tempfile
@@ -28,6 +27,7 @@ from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.trainer import Trainer
 from largegnn.machine.metering import Meter
+from largegnn.paper.origin import write_rows
 from largegnn.runs.on_task import run_task
 from largegnn.runs.store import RunStore
 from largegnn.settings import PRESETS, Settings, TrainSettings, resolve
@@ -176,7 +176,7 @@ def main() -> None:
     else:
         rows = compare_numbers(arguments.folder, arguments.dim)
     if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
+        write_rows(arguments.json, rows, [Path(arguments.folder)])
 
 
 if __name__ == "__main__":

@@ -18,6 +18,39 @@ from tests.fuzz.seed import pytest_report_header as pytest_report_header
 settings.register_profile("project", deadline=None, derandomize=True)
 settings.load_profile("project")
 
+# Files that take long, longest first: they are started first, so that no worker is left alone with one at the end.
+LONG = (
+    "cli/test_killed_align.py",
+    "stages/test_train.py",
+    "cli/test_large.py",
+    "cli/test_interrupted.py",
+    "data/test_hostile.py",
+    "fuzz/test_fuzz_kills.py",
+    "fuzz/test_fuzz_readers.py",
+    "fuzz/test_fuzz_run_folder.py",
+    "fuzz/test_fuzz_settings.py",
+    "fuzz/test_fuzz_archives.py",
+    "test_accuracy.py",
+    "test_extending.py",
+    "test_examples.py",
+    "test_api_align.py",
+    "runs/test_limited_memory.py",
+    "runs/test_repartition.py",
+    "runs/test_pipeline.py",
+    "embedding/test_exchange.py",
+    "embedding/test_resuming.py",
+    "embedding/test_feeding.py",
+    "cli/test_cli.py",
+    "data/test_write.py",
+)
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    ranks = {HERE / name: rank for rank, name in enumerate(LONG)}
+    items.sort(key=lambda item: ranks.get(item.path, len(LONG)))
+
+
 SOURCE = "a r b\na r c\nb s c\nc s d\nd r e\n"
 TARGET = "A p B\nA p C\nB q C\nC q D\nD p E\nE q F\n"
 TRAIN, VALID, TEST = "a A\nc C\n", "b B\n", "d D\ne E\n"
@@ -89,7 +122,8 @@ def real_data(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
             folder = tmp_path_factory.mktemp("real")
             with tarfile.open(archive) as tar:
                 tar.extractall(folder, filter="data")
-            unpacked[name] = folder / name
+            # The folder's own name may be shorter than the archive's.
+            (unpacked[name],) = folder.iterdir()
         return unpacked[name]
 
     return find

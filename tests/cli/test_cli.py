@@ -1,4 +1,4 @@
-"""The commands as a user types them, in processes of their own where exit codes and streams matter."""
+"""The commands as a user types them; in processes of their own where exit codes and streams are what is looked at."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from largegnn.version import __version__
+from tests.cli.small_runs import call
 
 
 def largegnn(*arguments: str | Path, expect: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -34,23 +35,21 @@ def test_version_and_help() -> None:
 
 def test_generate_inspect_divide(tmp_path: Path) -> None:
     world = ["--set", "source_triples=9000", "--seed", "3"]
-    made = json.loads(
-        largegnn("generate", tmp_path / "pair", *world, "--format", "nt", "--compress", "zst", "--json").stdout
-    )
+    made = call("generate", tmp_path / "pair", *world, "--format", "nt", "--compress", "zst", "--json").json()
     assert Path(made["files"][0]).name == "source.nt.zst"
-    table = largegnn("inspect", tmp_path / "pair").stdout
+    table = call("inspect", tmp_path / "pair").stdout
     assert "9,000" in table
-    facts = json.loads(largegnn("inspect", tmp_path / "pair", "--json", "--memory-gb", "8").stdout)
+    facts = call("inspect", tmp_path / "pair", "--json", "--memory-gb", "8").json()
     assert (facts["layout"], facts["source"]["triples"], facts["benchmark"]) == ("pair", 9000, None)
     assert facts["seeds"]["train_links"] == 480
     files = [tmp_path / "pair" / f"{name}.nt.zst" for name in ("source", "target", "train_links")]
-    two_files = largegnn("inspect", files[0], files[1], "--seeds", files[2], "--valid-share", "0.5", "--json")
-    assert json.loads(two_files.stdout)["seeds"]["train_links"] == 240
-    first = largegnn("divide", tmp_path / "pair", "--out", tmp_path / "run", "--to", "merge")
+    two_files = call("inspect", files[0], files[1], "--seeds", files[2], "--valid-share", "0.5", "--json")
+    assert two_files.json()["seeds"]["train_links"] == 240
+    first = call("divide", tmp_path / "pair", "--out", tmp_path / "run", "--to", "merge")
     assert "merge" in first.stdout
-    again = largegnn("divide", "--resume", "--out", tmp_path / "run", "--to", "merge", "--json")
+    again = call("divide", "--resume", "--out", tmp_path / "run", "--to", "merge", "--json")
     assert "load: reused" in again.stderr
-    assert set(json.loads(again.stdout)["seconds"]) == {"load", "literals", "merge"}
+    assert set(again.json()["seconds"]) == {"load", "literals", "merge"}
     quiet = largegnn("--quiet", "divide", "--resume", "--out", tmp_path / "run", "--to", "merge", "--json")
     assert quiet.stderr == ""
 
@@ -83,16 +82,25 @@ def test_config_prints_a_settings_file(tmp_path: Path) -> None:
         (["unheard-of"], "No such command"),
     ],
 )
-def test_bad_calls_exit_with_2_and_a_message(arguments: list[str], message: str, tmp_path: Path) -> None:
-    os.chdir(tmp_path)
-    ended = largegnn(*arguments, expect=2)
+def test_bad_calls_exit_with_2_and_a_message(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = call(*arguments, expect=2)
     assert message in ended.stderr
+    assert "Traceback" not in ended.stderr
     assert ended.stdout == ""
     assert list(tmp_path.iterdir()) == [], "nothing is half-written"
 
 
-def test_train_ends_with_vectors_and_says_how_it_went(tmp_path: Path) -> None:
-    largegnn("generate", tmp_path / "pair")
+def test_a_bad_call_ends_its_process_with_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = largegnn("inspect", "nowhere", expect=2)
+    assert "there is no such folder" in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_train_ends_with_vectors_and_says_how_it_went(tmp_path: Path, pair: Path) -> None:
     quick: list[str | Path] = [
         "--set",
         "train.dim=16",
@@ -103,13 +111,13 @@ def test_train_ends_with_vectors_and_says_how_it_went(tmp_path: Path) -> None:
         "--out",
         tmp_path / "run",
     ]
-    table = largegnn("train", tmp_path / "pair", *quick).stdout
+    table = largegnn("train", pair, *quick).stdout
     assert "integrate" in table
     assert "H@1" in table
-    again = largegnn("train", "--resume", "--out", tmp_path / "run", "--json")
+    again = call("train", "--resume", "--out", tmp_path / "run", "--json")
     assert "integrate: reused" in again.stderr
-    assert len(json.loads(again.stdout)["history"]) == 2
-    assert "holds another run" in largegnn("train", tmp_path / "pair", *quick, "--seed", "5", expect=2).stderr
+    assert len(again.json()["history"]) == 2
+    assert "holds another run" in call("train", pair, *quick, "--seed", "5", expect=2).stderr
 
 
 def test_what_needs_no_torch_does_not_wait_for_it() -> None:

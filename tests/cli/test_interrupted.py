@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSI
 # A division for each epoch, so that a helper is always at work; a checkpoint after each, so that none is made again.
 SETTINGS = {
     "train.dim": 8,
-    "train.epochs": 60,
+    "train.epochs": 30,
     "train.repartition_every": 1,
     "train.checkpoint_seconds": 0,
     "division.parts": 2,

@@ -150,10 +150,7 @@ class TestLoading:
         literals: tuple[int, int],
         entities: tuple[int, int],
     ) -> None:
-        folder = real_data(name)
-        if not folder.is_dir():  # the folder is not always called what its archive is
-            folder = next(folder.parent.iterdir())
-        pair = load_pair(DataInput(folder=folder))
+        pair = load_pair(DataInput(folder=real_data(name)))
         assert pair.summary.num_literals == literals
         assert (pair.task.num_source_entities, pair.task.num_target_entities) == entities
 

@@ -1,8 +1,9 @@
-"""Trains in a folder and kills itself: `python -m tests.embedding.killed_run FOLDER [KIND NUMBER]`.
+"""Trains in a folder and kills itself, again and again: `python -m tests.embedding.killed_run FOLDER [KIND NUMBER]...`.
 
-KIND says where, NUMBER at which time that this process gets there: step (before a step), validate (after an epoch,
-before its checkpoint), write (half of a checkpoint written), saved (right after a checkpoint). Without them it runs to
-the end and writes final.safetensors.
+KIND says where, NUMBER at which time that a process gets there: step (before a step), validate (after an epoch, before
+its checkpoint), write (half of a checkpoint written), saved (right after a checkpoint). One process dies for each, then
+one runs to the end and writes final.safetensors. How each ended is printed. The processes are forks of one that has
+imported everything and computed nothing: that takes seconds each time.
 """
 
 from __future__ import annotations
@@ -60,9 +61,18 @@ def train(folder: Path) -> None:
 
 
 def main() -> None:
+    """One process after the other."""
+    folder, moments = Path(sys.argv[1]), sys.argv[2:]
+    for kind, number in [*zip(moments[::2], moments[1::2], strict=True), ("", "0")]:
+        child = os.fork()
+        if not child:
+            train_or_die(folder, kind, int(number))
+            os._exit(0)
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n")
+
+
+def train_or_die(folder: Path, kind: str, number: int) -> None:
     """Train, or die trying."""
-    folder = Path(sys.argv[1])
-    kind, number = (sys.argv[2], int(sys.argv[3])) if len(sys.argv) > 2 else ("", 0)
     if kind == "step":
         Stepper.step = killing(number, Stepper.step, before=True)  # type: ignore[method-assign]
     elif kind == "validate":

@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 
 from largegnn.errors import InputError
-from largegnn.paper.records import ResultRecord, add_record, read_records, read_results, summarise_records
+from largegnn.paper.records import (
+    ResultRecord,
+    add_record,
+    read_records,
+    read_results,
+    summarise_records,
+    supersede,
+)
 from largegnn.paper.subgraph_records import mean_rows, read_subgraphs, subgraph_section
 from largegnn.paper.systems import BEST, PLAIN, TABLES, PaperSystem, read_systems
 from largegnn.paper.tables import fill_page, make_rows, page_sections, rows_as_json, table_markdown
@@ -66,7 +73,7 @@ def test_records_are_read_and_added(tmp_path: Path) -> None:
         ("EN_FR_15K_V1", 1),
         ("other", 0),
     ]
-    assert read_records(tmp_path / "EN_FR_15K_V1.json")[0].model_dump() == record()
+    assert read_records(tmp_path / "EN_FR_15K_V1.json")[0].model_dump() == record() | {"origin": None}
     assert not list(tmp_path.glob("*.partial"))
 
 
@@ -75,8 +82,8 @@ def test_records_are_read_and_added(tmp_path: Path) -> None:
     [
         ({"random_seed": -1}, "random_seed"),
         ({"ideal": {"cosine": {"hits@5": 0.5}, "csls": None}}, "needs hits@1"),
-        ({"ideal": {"cosine": None}}, "the decoding csls is missing"),
-        ({"ideal": {"cosine": None, "csls": None}}, "no decoding was measured"),
+        ({"ideal": {"cosine": None}}, "the scoring csls is missing"),
+        ({"ideal": {"cosine": None, "csls": None}}, "no scoring was measured"),
         ({"real": {"mutual_5nn": {"precision": 1.5, "recall": 0, "f1": 0, "pairs": 1}}}, "real.mutual_5nn.precision"),
         ({"real": {"mutual_5nn": {"precision": None, "recall": 0, "f1": 0}}}, "real.mutual_5nn.pairs"),
         ({"partition": {"train_kept": 1.0}}, "partition.test_kept"),
@@ -109,6 +116,21 @@ def test_records_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     assert len(read_records(file)) == 1
 
 
+def test_superseded_records_are_kept_with_the_reason(tmp_path: Path) -> None:
+    write(tmp_path, record(), record(seed=1), record(BEST))
+    assert supersede(tmp_path, "EN_FR_15K_V1", PLAIN, "made with the weighted mean") == 2
+    assert [one.system for one in read_results(tmp_path)] == [BEST]
+    assert supersede(tmp_path, "EN_FR_15K_V1", PLAIN, "again") == 0
+    assert supersede(tmp_path, "nowhere", PLAIN, "again") == 0
+    assert supersede(tmp_path, "EN_FR_15K_V1", BEST, "another reason") == 1
+    older = json.loads((tmp_path / "superseded" / "EN_FR_15K_V1.json").read_text())
+    assert [(one["system"], one["random_seed"], one["reason"]) for one in older] == [
+        (PLAIN, 0, "made with the weighted mean"),
+        (PLAIN, 1, "made with the weighted mean"),
+        (BEST, 0, "another reason"),
+    ]
+
+
 def test_means_and_differences_by_hand() -> None:
     records = [ResultRecord.model_validate(record(seed=seed, hits=hits)) for seed, hits in enumerate((0.5, 0.6, 0.7))]
     rows = make_rows([system(), system(name=BEST, paper={})], records, "15k")
@@ -116,15 +138,19 @@ def test_means_and_differences_by_hand() -> None:
     assert cell.ours is not None
     assert cell.ours.mean == pytest.approx(0.6)
     assert cell.ours.runs == 3
-    assert cell.ours.deviation == pytest.approx((2 / 3 * 0.01) ** 0.5)
+    assert cell.ours.deviation == pytest.approx(0.1), "of a sample: two degrees of freedom"
     assert cell.difference == pytest.approx(0.024)
     assert rows[0].cells["csls_hits@1"].ours is None
     assert rows[0].cells["mean_size"].difference is None
     assert (rows[1].runs, rows[1].cells["hits@1"].ours) == (0, None)
     assert summarise_records(records, lambda one: one.partition.peak_memory_mb) is None
     text = table_markdown(rows, "15k")
-    assert "| LargeGNN | .576 | .600 ± .082 | +.024 | – | – | 3 |" in text
+    assert "| LargeGNN | .576 | .600 ± .100 | +.024 | – | – | 3 |" in text
     assert "| LargeGNN (best) | – | not run | – | not run | not run | 0 |" in text
+    # The file of the system has other settings than the records, which do not say what made them.
+    assert (
+        "- Recorded by version 0.1.0, commit unknown; with settings that the file no longer has: parts 5, now" in text
+    )
     assert json.loads(json.dumps(rows_as_json(rows, "15k")))["rows"][0]["cells"]["hits@1"]["difference"] > 0
 
 

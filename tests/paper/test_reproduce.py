@@ -19,10 +19,11 @@ from largegnn.errors import InputError
 from largegnn.machine.locks import hold
 from largegnn.paper import reproduce as reproducing
 from largegnn.paper.records import ResultRecord, add_record, read_results
-from largegnn.paper.reproduce import missing_data, plan_runs, remedy, reproduce, run_system, short_settings
-from largegnn.paper.systems import PaperSystem, read_systems
+from largegnn.paper.reproduce import missing_data, plan_runs, remedy, reproduce, run_system
+from largegnn.paper.systems import PaperSystem, read_systems, short_settings
 from largegnn.runs.pipeline import run_pipeline
 from largegnn.settings import WorldSettings
+from largegnn.version import __version__
 
 FILE = """
 [system]
@@ -96,10 +97,15 @@ def test_every_run_is_made_once(data: Path, configs: Path, tmp_path: Path, monke
     first = reproduce(systems, data, results, work, 1, "cpu")
     assert [(record.system, record.random_seed) for record in first] == [("LargeEA", 0), ("LargeGNN", 0)]
     blocks, shared = first
-    assert blocks.ideal["csls"] is None and blocks.real is None  # noqa: PT018
-    assert shared.real is not None
-    assert {"mutual_5nn", "csls_mutual_top1"} <= set(shared.real)
+    assert blocks.ideal["csls"] is None
     for record in first:
+        assert record.real is not None
+        assert {"mutual_5nn", "csls_mutual_top1"} <= set(record.real)
+        assert record.origin is not None
+        assert (record.origin.version, record.origin.random_seed) == (__version__, 0)
+        assert record.origin.protocol["seeds_from"] == "train+valid"
+        assert record.origin.settings["train.dim"] == 8
+        assert set(record.origin.data) == {"tiny"}
         figures = record.ideal["cosine"]
         assert figures is not None
         assert 0 < figures["hits@1"] <= figures["mrr"] <= figures["hits@10"] <= 1
@@ -189,6 +195,20 @@ def test_runs_with_other_settings_do_not_mix(data: Path, configs: Path, tmp_path
     with pytest.raises(InputError, match="other settings"):
         reproduce([by_name(configs)["LargeEA"]], data, results, tmp_path / "work", 2, "cpu")
     assert len(read_results(results)) == 1
+
+
+def test_outdated_records_are_made_anew_once_a_reason_is_given(data: Path, configs: Path, tmp_path: Path) -> None:
+    system, results, work = by_name(configs)["LargeEA"], tmp_path / "results", tmp_path / "work"
+    (old,) = reproduce([system], data, results, work, 1, "cpu")
+    (results / "tiny.json").unlink()
+    add_record(results, old.model_copy(update={"origin": None}))
+    assert reproduce([system], data, results, work, 1, "cpu")[0].origin is None, "without a reason it stays"
+    (new,) = reproduce([system], data, results, work, 1, "cpu", superseded_for="no origin")
+    assert new.origin is not None
+    assert new.ideal == old.ideal
+    (older,) = json.loads((results / "superseded" / "tiny.json").read_text())
+    assert older["reason"] == "no origin"
+    assert reproduce([system], data, results, work, 1, "cpu", superseded_for="again") == [new], "it has its origin"
 
 
 def test_missing_data_is_said_with_a_remedy(configs: Path, tmp_path: Path) -> None:

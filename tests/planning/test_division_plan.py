@@ -31,11 +31,11 @@ def test_without_landmarks_their_cap_says_nothing() -> None:
 
 
 def test_auto_follows_task_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "_machine_memory_mb", lambda: 16_000.0)
+    monkeypatch.setattr(devices, "machine_memory_mb", lambda: 16_000.0)
     plan = plan_for(TASK, DivisionSettings(), ON, "cpu")
     assert (plan.num_parts, plan.cap) == (5, 7_500)
     assert "well within 50% of the machine's 16,000 MB" in plan.reason
-    monkeypatch.setattr(devices, "_machine_memory_mb", lambda: 200.0)
+    monkeypatch.setattr(devices, "machine_memory_mb", lambda: 200.0)
     tight = plan_for(TASK, DivisionSettings(), ON, "cpu")
     assert tight.cap < plan.cap
     assert "lowered to fit" in tight.reason

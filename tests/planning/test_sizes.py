@@ -57,11 +57,11 @@ def test_what_cannot_work_is_refused_with_what_would() -> None:
 def test_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "_gpu_memory_mb", lambda: 10_000.0)
     assert memory_budget("auto").mb == memory_budget("cuda").mb == 8_000
-    monkeypatch.setattr(devices, "_machine_memory_mb", lambda: 16_000.0)
+    monkeypatch.setattr(devices, "machine_memory_mb", lambda: 16_000.0)
     assert memory_budget("cpu").mb == 8_000
     monkeypatch.setattr(devices, "_gpu_memory_mb", lambda: None)
     assert memory_budget("auto").owner == "50% of the machine's 16,000 MB"
     with pytest.raises(InputError, match="no GPU"):
         memory_budget("cuda")
-    monkeypatch.setattr(devices, "_machine_memory_mb", lambda: None)
+    monkeypatch.setattr(devices, "machine_memory_mb", lambda: None)
     assert memory_budget("auto").mb is None

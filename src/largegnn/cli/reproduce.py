@@ -38,6 +38,15 @@ def reproduce_command(
     configs: Annotated[Path, typer.Option("--configs", help="Folder of the systems' files.")] = Path("configs/paper"),
     device: Annotated[str, typer.Option("--device", help="Device: auto, cpu or cuda.")] = "auto",
     keep_runs: Annotated[bool, typer.Option("--keep-runs", help="Keep the run folders of finished runs.")] = False,
+    supersede: Annotated[
+        str | None,
+        typer.Option(
+            "--supersede",
+            metavar="REASON",
+            help="Make records anew that were made with other settings or do not say their origin. "
+            "The old ones move to the folder superseded, with this reason.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what is missing and run nothing.")] = False,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -59,7 +68,9 @@ def reproduce_command(
             _log.info("to run: %s on %s, random seed %d", run.system.name, run.system.dataset, run.random_seed)
     else:
         _refuse_nothing(systems, absent, read_results(records_folder), data)
-        records = reproduce(systems, data, records_folder, work, repeats, device, keep_runs=keep_runs)
+        records = reproduce(
+            systems, data, records_folder, work, repeats, device, keep_runs=keep_runs, superseded_for=supersede
+        )
     _show(systems, records, tables, work, absent, as_json)
 
 

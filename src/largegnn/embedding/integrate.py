@@ -2,12 +2,13 @@
 
 In: the encoder, the global tables of rows, and the subgraphs or the whole graph. Out: `EntityEmbeddings`, unit vectors
 with `encode_full`, means of unit vectors with `average_subgraphs`; compare them by cosine.
-The idea: `average_subgraphs` is the paper's: an entity's vector is a mean over the subgraphs that hold it, each counted
-by the neighbours of the entity that it holds, and an entity in none is not covered. `encode_full` uses that all
-parameters are global: the encoder runs over the whole graph, layer by layer, and no triple is lost.
+The idea: `average_subgraphs` is the paper's: an entity's vector is a mean over the subgraphs that hold it, all alike or
+each counted by the neighbours of the entity that it holds; an entity in none is not covered. `encode_full` uses that
+all parameters are global: the encoder runs over the whole graph, layer by layer, and no triple is lost.
 Cost: one forward pass over what is encoded. Memory: the result, which may be a memory map, and one subgraph or chunk.
 
-# Departs: `encode_full` is not in the paper, and its mean counts every subgraph alike (`by_neighbors=False`).
+# Paper: the mean with every subgraph alike (`by_neighbors=False`, `integrate.method = "plain_average"`).
+# Departs: `encode_full` and the mean that counts neighbours are not in the paper.
 """
 
 from __future__ import annotations

@@ -18,9 +18,18 @@ from torch import Tensor
 from largegnn.embedding.feeding import ReadySubgraph
 from largegnn.embedding.losses import alignment_loss, cross_negative_loss, reconstruction_loss
 from largegnn.embedding.options import TrainOptions
+from largegnn.embedding.printed_losses import printed_cross_loss
 from largegnn.seams.tables import LOSSES
 
-__all__ = ["LossTerm", "StepContext", "alignment", "cross_subgraph", "reconstruction", "terms_in_order"]
+__all__ = [
+    "LossTerm",
+    "StepContext",
+    "alignment",
+    "cross_subgraph",
+    "cross_subgraph_printed",
+    "reconstruction",
+    "terms_in_order",
+]
 
 _FIRST = ("alignment", "reconstruction", "cross_subgraph")
 
@@ -97,6 +106,14 @@ def cross_subgraph(context: StepContext) -> Tensor | None:
         shift=options.shift,
         chunk_bytes=options.loss_chunk_bytes,
     )
+
+
+def cross_subgraph_printed(context: StepContext) -> Tensor | None:
+    """Push the input rows of all entities of the subgraph away from those outside, as the paper prints it."""
+    outside = _outside_rows(context)
+    if not len(outside):
+        return None
+    return printed_cross_loss(context.rows, outside, chunk_bytes=context.options.loss_chunk_bytes)
 
 
 def _outside_rows(context: StepContext) -> Tensor:

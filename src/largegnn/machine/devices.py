@@ -14,7 +14,7 @@ from largegnn.errors import InputError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["MemoryBudget", "choose_device", "memory_budget", "num_processors"]
+__all__ = ["MemoryBudget", "choose_device", "machine_memory_mb", "memory_budget", "num_processors"]
 
 # What may be planned with: a GPU is ours alone, the machine's memory is shared with everything else on it.
 _GPU_SHARE, _MACHINE_SHARE = 0.8, 0.5
@@ -41,7 +41,7 @@ def memory_budget(device: str = "auto") -> MemoryBudget:
             expected="a CUDA device and a PyTorch built for it",
             fix="leave --device out, or name cpu",
         )
-    machine_mb = _machine_memory_mb()
+    machine_mb = machine_memory_mb()
     if machine_mb is None:
         return MemoryBudget(None, "memory unknown")
     return MemoryBudget(_MACHINE_SHARE * machine_mb, f"{_MACHINE_SHARE:.0%} of the machine's {machine_mb:,.0f} MB")
@@ -60,7 +60,8 @@ def _gpu_memory_mb() -> float | None:
     return float(torch.cuda.get_device_properties(0).total_memory / _MB)
 
 
-def _machine_memory_mb() -> float | None:
+def machine_memory_mb() -> float | None:
+    """The memory of this machine, or None where it cannot be told."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _MB
     except (AttributeError, OSError, ValueError):  # Windows

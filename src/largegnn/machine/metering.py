@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Meter", "Usage", "available_memory_mb"]
+__all__ = ["Meter", "Usage", "available_memory_mb", "release_gpu_memory"]
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -42,6 +42,13 @@ class Meter:
         gpu = _gpu()
         peak_gpu = None if gpu is None else gpu.max_memory_allocated() / (1024 * 1024)
         return Usage(time.perf_counter() - self._start, _peak_mb(), self._exact, peak_gpu)
+
+
+def release_gpu_memory() -> None:
+    """Give back what PyTorch keeps of a GPU for later: the next stage has other sizes, and others may use the GPU."""
+    gpu = _gpu()
+    if gpu is not None:
+        gpu.empty_cache()
 
 
 def available_memory_mb() -> float | None:

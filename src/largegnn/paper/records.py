@@ -8,17 +8,21 @@ A record is one finished run, wherever it was made:
      "ideal": {"cosine": {"hits@1": 0.6, "hits@5": 0.8, "hits@10": 0.9, "mrr": 0.7}, "csls": null},
      "real": {"mutual_5nn": {"precision": 0.2, "recall": 0.6, "f1": 0.3, "pairs": 31500}},
      "partition": {"train_kept": 1.0, "test_kept": 0.95, "mean_size": 7500.0, "seconds": 0.2, "peak_memory_mb": 300.0},
-     "training": {"seconds": 40.0, "peak_memory_mb": 900.0, "peak_gpu_mb": null}}
+     "training": {"seconds": 40.0, "peak_memory_mb": 900.0, "peak_gpu_mb": null},
+     "origin": {"version": "0.1.0", "commit": "...", ...}}
 
-`ideal` is source to target; a decoding that was not measured is null, and further ones may stand beside the two. `real`
-is null where no pairs were put out. `settings` are the few that tell runs apart; those of one system on one data set
-must agree, or their mean would be that of different things. Every value of `partition` and `training` may be null.
+`origin` (see `origin`) says what the run followed from; it is null in records of before there was any, whose version is
+0.1.0 and whose commit is not known. `ideal` is source to target; a scoring that was not measured is null, and further
+ones may stand beside the two. `real` is null where no pairs were accepted. `settings` are the few that tell runs apart;
+those of one system on one data set must agree, or their mean would be that of different things. Every value of
+`partition` and `training` may be null.
 `partition.seconds` are those of merge, partition and landmarks (the paper's "Time"), `training.seconds` those of the
-stage `train`.
+stage `train`. Records that are replaced move to the folder `superseded` beside the files, with the reason.
 """
 
 from __future__ import annotations
 
+import datetime
 import json
 import statistics
 from collections.abc import Callable, Iterable, Sequence
@@ -31,9 +35,11 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from largegnn.errors import InputError, StorageError
 from largegnn.machine.atomic import write_text
 from largegnn.machine.locks import hold
+from largegnn.paper.origin import Origin
 from largegnn.settings import StrictModel
 
 __all__ = [
+    "FIRST_VERSION",
     "Cost",
     "Pairs",
     "PartitionFigures",
@@ -43,6 +49,8 @@ __all__ = [
     "read_records",
     "read_results",
     "summarise_records",
+    "supersede",
+    "versions_of",
 ]
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -50,10 +58,12 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Measure = Literal["hits@1", "hits@5", "hits@10", "mrr"]
 _MEASURES: tuple[Measure, ...] = ("hits@1", "hits@5", "hits@10", "mrr")
 _NO_RECORDS = ("subgraphs.json",)
+SUPERSEDED = "superseded"
+FIRST_VERSION = "0.1.0"  # of records that do not say
 
 
 class Pairs(StrictModel):
-    """Pairs put out by one decision, judged by the test links; precision is null where there are none."""
+    """Pairs accepted by one selection, judged by the test links; precision is null where there are none."""
 
     precision: Share | None
     recall: Share | None
@@ -91,28 +101,29 @@ class ResultRecord(StrictModel):
     real: dict[str, Pairs] | None
     partition: PartitionFigures
     training: Cost
+    origin: Origin | None = None
 
     @field_validator("ideal")
     @classmethod
     def _check_ideal(cls, ideal: dict[str, dict[Measure, float] | None]) -> dict[str, dict[Measure, float] | None]:
-        for decoding in ("cosine", "csls"):
-            if decoding not in ideal:
-                raise ValueError(f"the decoding {decoding} is missing; null if it was not measured")
-        for decoding, figures in ideal.items():
+        for scoring in ("cosine", "csls"):
+            if scoring not in ideal:
+                raise ValueError(f"the scoring {scoring} is missing; null if it was not measured")
+        for scoring, figures in ideal.items():
             if figures is not None and "hits@1" not in figures:
-                raise ValueError(f"{decoding} needs hits@1, and of {', '.join(_MEASURES)} what was measured")
+                raise ValueError(f"{scoring} needs hits@1, and of {', '.join(_MEASURES)} what was measured")
         return ideal
 
     @model_validator(mode="after")
     def _check_any(self) -> Self:
         if all(figures is None for figures in self.ideal.values()):
-            raise ValueError("no decoding was measured")
+            raise ValueError("no scoring was measured")
         return self
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A figure over the runs that have it: mean, standard deviation (of these runs), how many they are."""
+    """A figure over the runs that have it: mean, sample standard deviation (0 of one run), how many they are."""
 
     mean: float
     deviation: float
@@ -145,10 +156,35 @@ def add_record(folder: Path, record: ResultRecord) -> None:
         with hold(folder / ".lock", wait=True):
             records = [*(read_records(file) if file.exists() else []), record]
             _check_together(file, records)
-            lines = ",\n".join(json.dumps(entry.model_dump()) for entry in records)
-            write_text(file, f"[\n{lines}\n]\n")
+            _write(file, [entry.model_dump() for entry in records])
     except OSError as error:
         raise StorageError(f"cannot write {file}: {error.strerror or error}") from error
+
+
+def supersede(folder: Path, dataset: str, system: str, reason: str) -> int:
+    """Move the records of a system on a data set to `superseded`, with the reason and the day; none is ever deleted."""
+    file, older = folder / f"{dataset}.json", folder / SUPERSEDED / f"{dataset}.json"
+    if not file.exists():
+        return 0
+    try:
+        older.parent.mkdir(exist_ok=True)
+        with hold(folder / ".lock", wait=True):
+            records = read_records(file)
+            moved = [record for record in records if record.system == system]
+            if moved:
+                today = datetime.datetime.now(datetime.UTC).date().isoformat()
+                before = json.loads(older.read_text(encoding="utf-8")) if older.exists() else []
+                about = {"superseded": today, "reason": reason}
+                _write(older, [*before, *(record.model_dump() | about for record in moved)])
+                _write(file, [record.model_dump() for record in records if record.system != system])
+    except OSError as error:
+        raise StorageError(f"cannot write {older}: {error.strerror or error}") from error
+    return len(moved)
+
+
+def _write(file: Path, entries: Sequence[dict[str, Any]]) -> None:
+    lines = ",\n".join(json.dumps(entry) for entry in entries)
+    write_text(file, f"[\n{lines}\n]\n")
 
 
 def summarise_records(
@@ -156,7 +192,19 @@ def summarise_records(
 ) -> Summary | None:
     """A figure over runs; None if no run has it."""
     values = [value for record in records if (value := figure(record)) is not None]
-    return Summary(statistics.fmean(values), statistics.pstdev(values), len(values)) if values else None
+    if not values:
+        return None
+    return Summary(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0, len(values))
+
+
+def versions_of(runs: Sequence[ResultRecord]) -> tuple[str, ...]:
+    """What made the runs, in words."""
+    found = []
+    for record in runs:
+        made = record.origin
+        commit = made.commit[:8] if made is not None and made.commit else "unknown"
+        found.append(f"version {made.version if made else FIRST_VERSION}, commit {commit}")
+    return tuple(dict.fromkeys(found))
 
 
 def _check_together(file: Path, records: Sequence[ResultRecord]) -> None:
@@ -177,7 +225,7 @@ def _check_together(file: Path, records: Sequence[ResultRecord]) -> None:
                 where=where,
                 expected=f"those of record {before}: {json.dumps(known)}",
                 found=json.dumps(record.settings),
-                fix="take the old records out",
+                fix="move the old records to `superseded`: largegnn reproduce --supersede REASON",
             )
 
 

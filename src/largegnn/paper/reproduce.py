@@ -12,8 +12,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
-import os
-import platform
 import shutil
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,27 +20,26 @@ from pathlib import Path
 from typing import Any
 
 from largegnn import api
-from largegnn.artifacts import Cost, PartitionQuality, to_plain
+from largegnn.artifacts import Cost, PairFigures, PartitionQuality, are_among, to_plain
 from largegnn.datasets.catalogue import DATASETS
 from largegnn.errors import InputError, StorageError
 from largegnn.machine.devices import choose_device
 from largegnn.machine.locks import hold
 from largegnn.machine.metering import Meter
-from largegnn.paper.records import Pairs, ResultRecord, add_record, read_results
-from largegnn.paper.systems import PaperSystem
+from largegnn.paper.origin import machine_name, origin_of
+from largegnn.paper.records import Pairs, ResultRecord, add_record, read_results, supersede
+from largegnn.paper.systems import PaperSystem, short_settings
 from largegnn.runs.pipeline import run_pipeline
 from largegnn.settings import WORLD_PRESETS, Settings
 from largegnn.stages import derived_seed
 
 __all__ = [
     "Planned",
-    "machine_name",
     "missing_data",
     "plan_runs",
     "remedy",
     "reproduce",
     "run_system",
-    "short_settings",
 ]
 
 _log = logging.getLogger(__name__)
@@ -94,9 +91,18 @@ def reproduce(
     device: str = "auto",
     *,
     keep_runs: bool = False,
+    superseded_for: str | None = None,
 ) -> list[ResultRecord]:
-    """Make every run that is missing and has data; returns all records there are then."""
+    """Make every run that is missing and has data; returns all records there are then.
+
+    With a reason in `superseded_for`, records that were made with other settings, or do not say what they follow from,
+    are moved away first, of the systems that have data.
+    """
     absent = missing_data(systems, data)
+    if superseded_for:
+        for system in systems:
+            if system.dataset not in absent and _is_outdated(system, read_results(results)):
+                supersede(results, system.dataset, system.name, superseded_for)
     records = read_results(results)
     planned = plan_runs([system for system in systems if system.dataset not in absent], records, num_repeats)
     for run in planned:
@@ -141,29 +147,16 @@ def run_system(system: PaperSystem, data: Path, folder: Path, random_seed: int, 
             "random_seed": random_seed,
             "machine": machine_name(settings.device),
             "settings": short_settings(system),
+            "origin": origin_of(settings, [data]),
             **figures,
         }
     )
 
 
-def short_settings(system: PaperSystem) -> dict[str, str | int | float | bool]:
-    """The settings that tell runs apart, for a record."""
-    settings = system.settings
-    division, landmarks, train = settings.division, settings.landmarks, settings.train
-    short: dict[str, str | int | float | bool] = {
-        "training": system.training,
-        "seeds_from": settings.protocol.seeds_from,
-        "partitioner": division.partitioner,
-        "parts": division.parts,
-    }
-    if landmarks.enabled:
-        short["cap"] = landmarks.cap
-    short |= {name: getattr(train, name) for name in ("dim", "epochs", "batch_size", "negatives")}
-    # The names of stored records.
-    short["cross_weight"] = train.losses["cross_subgraph"]
-    short["reconstruction_weight"] = train.losses["reconstruction"]
-    short["refresh_every"] = train.repartition_every
-    return short if system.training == "blocks" else short | {"integrate": settings.integrate.method}
+def _is_outdated(system: PaperSystem, records: Sequence[ResultRecord]) -> bool:
+    """Whether a system has records that a run made now could not stand beside, or that lack their origin."""
+    own = [record for record in records if (record.dataset, record.system) == (system.dataset, system.name)]
+    return any(record.origin is None or record.settings != short_settings(system) for record in own)
 
 
 def _refuse_other_settings(system: PaperSystem, records: Sequence[ResultRecord]) -> None:
@@ -174,7 +167,7 @@ def _refuse_other_settings(system: PaperSystem, records: Sequence[ResultRecord])
             f"the stored runs of {system.name} on {system.dataset} were made with other settings",
             expected=str(short_settings(system)),
             found=str(own[0].settings),
-            fix="take the old records out, or name another folder with --results",
+            fix="move them to `superseded` with --supersede REASON, or name another folder with --results",
         )
 
 
@@ -186,11 +179,8 @@ def _run_shared(data: Path, settings: Settings, folder: Path) -> dict[str, Any]:
     if evaluation is None or evaluation.ideal is None or quality is None:
         raise InputError("the data set has no test links to measure by", where=str(data))
     return {
-        "ideal": {name: dict(evaluation.ideal[name].source_to_target) for name in ("cosine", "csls")},
-        "real": {
-            name: {key: getattr(pairs, key) for key in Pairs.model_fields}
-            for name, pairs in (evaluation.real or {}).items()
-        },
+        "ideal": {name: dict(ranks.source_to_target) for name, ranks in evaluation.ideal.items()},
+        "real": {name: _to_pairs(pairs) for name, pairs in (evaluation.real or {}).items()},
         "partition": _partition_figures(
             dataclasses.replace(quality, test_kept=evaluation.test_kept),
             {name: costs[name] for name in (*_PARTITION, "subgraphs")},
@@ -200,10 +190,12 @@ def _run_shared(data: Path, settings: Settings, folder: Path) -> dict[str, Any]:
 
 
 def _run_blocks(data: Path, settings: Settings) -> dict[str, Any]:
-    """One model for each block, candidates of the same block only; by cosine, and no pairs are accepted."""
+    """One model for each block, candidates and pairs of the same block only."""
     from largegnn.embedding.options import TrainOptions
     from largegnn.evaluation.measures import summarise
+    from largegnn.evaluation.pair_metrics import precision_recall_f1
     from largegnn.paper.block_metrics import rank_within_blocks
+    from largegnn.paper.block_pairs import BlockPairs
     from largegnn.paper.blocks import train_blocks
 
     task = api.load(data, settings=settings.data).task
@@ -211,11 +203,14 @@ def _run_blocks(data: Path, settings: Settings) -> dict[str, Any]:
         raise InputError("the data set has no test links to measure by", where=str(data))
     division = api.divide(task, settings)
     device = choose_device(settings.device)
-    options = TrainOptions(**settings.train.model_dump())
+    options = TrainOptions(**settings.train.model_dump(exclude={"members"}))
     meter = Meter()
     blocks = train_blocks(division.subgraphs, task.num_relations, options, device, derived_seed(settings.seed, "train"))
-    ranks = rank_within_blocks(blocks, task.test_links, device=device)
+    seeds_from = settings.protocol.seeds_from
+    collected = BlockPairs(task.free(seeds_from), task.num_source_entities, str(device))
+    ranks = rank_within_blocks(collected.watch(blocks), task.test_links, device=device)
     usage = meter.read()
+    known = task.held_out(seeds_from)
     # The blocks are trained as they are ranked; ranking is a small part.
     cost = Cost(
         round(usage.seconds, 3),
@@ -224,10 +219,18 @@ def _run_blocks(data: Path, settings: Settings) -> dict[str, Any]:
     )
     return {
         "ideal": {"cosine": dict(summarise(ranks).source_to_target), "csls": None},
-        "real": None,
+        "real": {
+            name: _to_pairs(precision_recall_f1(found[~are_among(found, known)], task.test_links))
+            for name, found in collected.pairs().items()
+        },
         "partition": _partition_figures(division.quality, division.costs),
         "training": to_plain(cost),
     }
+
+
+def _to_pairs(figures: PairFigures) -> dict[str, Any]:
+    """What a record says of pairs."""
+    return {key: getattr(figures, key) for key in Pairs.model_fields}
 
 
 def _partition_figures(quality: PartitionQuality, costs: Mapping[str, Cost]) -> dict[str, Any]:
@@ -243,14 +246,3 @@ def _partition_figures(quality: PartitionQuality, costs: Mapping[str, Cost]) -> 
 def _folder_name(system: str) -> str:
     plain = system.lower().replace("w/o", "without")
     return "-".join("".join(letter if letter.isalnum() else " " for letter in plain).split())
-
-
-def machine_name(device: str) -> str:
-    """What a run was made on, in words."""
-    import torch
-
-    cores = f"{os.cpu_count()} CPU cores"
-    chosen = choose_device(device)
-    if chosen.type == "cuda":
-        return f"{torch.cuda.get_device_name(chosen)}, {cores}"
-    return f"{cores} ({platform.machine()})"

@@ -15,6 +15,8 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, ValidationError
 
 from largegnn.errors import InputError
+from largegnn.paper.origin import Origin
+from largegnn.paper.records import FIRST_VERSION
 from largegnn.paper.tables import markdown_table
 from largegnn.settings import StrictModel
 
@@ -51,6 +53,7 @@ class SubgraphRecord(StrictModel):
     mean_size: Amount | None = None
     max_size: int | None = None
     machine: str | None = None
+    origin: Origin | None = None
 
 
 def read_subgraphs(file: Path) -> list[SubgraphRecord]:
@@ -96,8 +99,15 @@ def mean_rows(records: Sequence[SubgraphRecord], measure: str) -> list[dict[str,
 
 
 def subgraph_section(records: Sequence[SubgraphRecord]) -> str:
-    """The pictures that can be drawn, a table of their figures, and what was not run."""
+    """The pictures that can be drawn, a table of their figures, what was not run, and what is not known of the runs."""
     blocks = []
+    older = [record for record in records if record.origin is None]
+    if older:
+        unknown = sum(record.machine is None for record in older)
+        blocks.append(
+            f"Recorded by version {FIRST_VERSION}, commit unknown: {len(older)} of {len(records)} divisions; "
+            f"the machine of {unknown} was not recorded."
+        )
     for measure, (name, title) in FIGURES.items():
         rows = mean_rows(records, measure)
         if not rows:

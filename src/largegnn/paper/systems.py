@@ -15,13 +15,25 @@ from typing import Literal
 from pydantic import Field
 
 from largegnn.errors import InputError
-from largegnn.settings import PRESETS, Section, Settings, resolve
+from largegnn.settings import PRESETS, Section, Settings, TrainSettings, resolve
 
-__all__ = ["BEST", "DATASETS", "PLAIN", "SYSTEMS", "TABLES", "DatasetNote", "PaperSystem", "Table", "read_systems"]
+__all__ = [
+    "BEST",
+    "DATASETS",
+    "PLAIN",
+    "PRINTED",
+    "SYSTEMS",
+    "TABLES",
+    "DatasetNote",
+    "PaperSystem",
+    "Table",
+    "read_systems",
+    "short_settings",
+]
 
 Table = Literal["15k", "100k", "1m", "ablation"]
 TABLES: tuple[Table, ...] = ("15k", "100k", "1m", "ablation")
-PLAIN, BEST = "LargeGNN", "LargeGNN (best)"
+PLAIN, BEST, PRINTED = "LargeGNN", "LargeGNN (best)", "LargeGNN, printed CNS"
 SYSTEMS = (
     "LargeEA",
     "LIME",
@@ -30,6 +42,7 @@ SYSTEMS = (
     "LargeGNN w/o CLG",
     PLAIN,
     "LargeGNN w/o CNS",
+    PRINTED,
     "LargeGNN w/o ER",
     "LargeGNN w/o both",
     BEST,
@@ -141,6 +154,30 @@ def read_systems(folder: Path) -> list[PaperSystem]:
             SYSTEMS.index(system.name),
         ),
     )
+
+
+def short_settings(system: PaperSystem) -> dict[str, str | int | float | bool]:
+    """The settings that tell runs apart, for a record."""
+    settings = system.settings
+    division, landmarks, train = settings.division, settings.landmarks, settings.train
+    short: dict[str, str | int | float | bool] = {
+        "training": system.training,
+        "seeds_from": settings.protocol.seeds_from,
+        "partitioner": division.partitioner,
+        "parts": division.parts,
+    }
+    if landmarks.enabled:
+        short["cap"] = landmarks.cap
+    short |= {name: getattr(train, name) for name in ("dim", "epochs", "batch_size", "negatives")}
+    if train.scale != TrainSettings().scale:
+        short["scale"] = train.scale
+    if train.losses.get("cross_subgraph_printed"):
+        short["printed_cross_weight"] = train.losses["cross_subgraph_printed"]
+    # The names of stored records.
+    short["cross_weight"] = train.losses["cross_subgraph"]
+    short["reconstruction_weight"] = train.losses["reconstruction"]
+    short["refresh_every"] = train.repartition_every
+    return short if system.training == "blocks" else short | {"integrate": settings.integrate.method}
 
 
 def _read_file(file: Path) -> PaperSystem:

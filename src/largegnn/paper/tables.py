@@ -14,10 +14,18 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from largegnn.errors import InputError
-from largegnn.paper.records import ResultRecord, Summary, summarise_records
-from largegnn.paper.systems import BEST, DATASETS, PLAIN, TABLES, PaperSystem, Table
+from largegnn.paper.records import ResultRecord, Summary, summarise_records, versions_of
+from largegnn.paper.systems import BEST, DATASETS, PLAIN, TABLES, PaperSystem, Table, short_settings
 
-__all__ = ["Cell", "Row", "fill_page", "make_rows", "page_sections", "rows_as_json", "table_markdown"]
+__all__ = [
+    "Cell",
+    "Row",
+    "fill_page",
+    "make_rows",
+    "page_sections",
+    "rows_as_json",
+    "table_markdown",
+]
 
 NOT_RUN = "not run"
 
@@ -51,6 +59,8 @@ class Row:
     system: str
     runs: int
     cells: dict[str, Cell]
+    other_settings: tuple[str, ...] = ()  # of the runs, where those of the system's file have changed since
+    versions: tuple[str, ...] = ()  # that made the runs
 
 
 def _ideal(decoding: str, measure: Literal["hits@1", "hits@5", "mrr"]) -> Callable[[ResultRecord], float | None]:
@@ -128,12 +138,16 @@ _NOTES: dict[Table, tuple[str, ...]] = {
     ),
     "1m": (
         _IN_BLOCKS,
-        "Models of single blocks give no pairs, so LargeEA and LIME have no real setting here.",
+        "LargeEA, LIME: pairs are mutual within a block, all blocks together; records of before version 0.2 have none.",
         "Real setting: mutual 5-NN by cosine, as the paper; top-1: mutual, by CSLS. In the authors' code precision is "
         "computed with one direction not transposed, so that most false pairs vanish: no difference for P and F1.",
-        "Fewer dimensions and epochs than the paper (see the files in `configs/paper`).",
+        "Fewer dimensions and epochs than the paper on the stand-ins (see the files in `configs/paper`).",
     ),
-    "ablation": ("In the authors' code both losses are commented out: it trains what the paper calls `w/o both`.",),
+    "ablation": (
+        "In the authors' code both losses are commented out: it trains what the paper calls `w/o both`.",
+        "LargeGNN has our CNS, which also pulls the input rows of a seed together; `printed CNS` has the paper's form, "
+        "which only pushes. `w/o CNS` removes both terms of ours.",
+    ),
 }
 
 
@@ -144,7 +158,9 @@ def make_rows(systems: Sequence[PaperSystem], records: Sequence[ResultRecord], t
     for system in (system for system in systems if table in system.tables):
         runs = [record for record in records if (record.dataset, record.system) == (system.dataset, system.name)]
         cells = {key: _cell(figure, system, runs) for key, figure in figures.items()}
-        rows.append(Row(system.dataset, system.name, len(runs), cells))
+        rows.append(
+            Row(system.dataset, system.name, len(runs), cells, _other_settings(system, runs), versions_of(runs))
+        )
     return rows
 
 
@@ -170,6 +186,7 @@ def table_markdown(rows: Sequence[Row], table: Table) -> str:
             # A real setting nobody measured and the paper does not have is left out.
             if figures is not _REAL or any(cell for row in own for cell in _known(row, figures)):
                 blocks.append(f"{name}:\n\n" + _grid(own, figures))
+        blocks += _origins(own)
     return "\n\n".join([*blocks, "\n".join(f"- {note}" for note in _NOTES[table])])
 
 
@@ -215,6 +232,26 @@ def _cell(figure: _Figure, system: PaperSystem, runs: Sequence[ResultRecord]) ->
     ours = summarise_records(runs, figure.ours)
     is_stated = figure.compared and paper is not None and ours is not None and not system.stands_in_for
     return Cell(paper, ours, ours.mean - paper if is_stated and ours is not None and paper is not None else None)
+
+
+def _other_settings(system: PaperSystem, runs: Sequence[ResultRecord]) -> tuple[str, ...]:
+    """What differs between the settings of the runs, which agree, and those that the system's file has now."""
+    if not runs:
+        return ()
+    now, then = short_settings(system), runs[0].settings
+    names = [name for name in dict.fromkeys([*then, *now]) if then.get(name) != now.get(name)]
+    return tuple(f"{name} {then.get(name, 'default')}, now {now.get(name, 'default')}" for name in names)
+
+
+def _origins(rows: Sequence[Row]) -> list[str]:
+    """What made the runs of a data set, and whose settings have changed since: systems that say the same together."""
+    said: dict[str, list[str]] = {}
+    for row in rows:
+        if row.runs:
+            changes = f"; with settings that the file no longer has: {'; '.join(row.other_settings)}"
+            text = f"{' and '.join(row.versions)}{changes if row.other_settings else ''}"
+            said.setdefault(text, []).append(row.system)
+    return ["\n".join(f"- Recorded by {text}: {', '.join(names)}." for text, names in said.items())] if said else []
 
 
 def _known(row: Row, figures: Sequence[_Figure]) -> list[Cell]:

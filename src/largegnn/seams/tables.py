@@ -80,6 +80,7 @@ LOSSES: Table[LossTerm] = Table(
         "alignment": "largegnn.embedding.loss_terms:alignment",
         "reconstruction": "largegnn.embedding.loss_terms:reconstruction",
         "cross_subgraph": "largegnn.embedding.loss_terms:cross_subgraph",
+        "cross_subgraph_printed": "largegnn.embedding.loss_terms:cross_subgraph_printed",
     },
 )
 SEARCHERS: Table[Searcher] = Table(

@@ -75,8 +75,9 @@ class TrainSettings(Section):
 class IntegrateSettings(Section):
     """How every entity gets one vector (stage `integrate`)."""
 
-    method: Literal["full", "average"] = Field(
-        "full", description="full: encode the whole graph in chunks. average: the paper's mean over the subgraphs."
+    method: Literal["full", "average", "plain_average"] = Field(
+        "full",
+        description="full: whole graph encoded. average: mean over subgraphs by neighbours. plain_average: all alike.",
     )
 
 

@@ -101,7 +101,8 @@ def _encode(
             encoder, entity_rows, relation_rows, task.triples, memory_bytes=memory_bytes, outputs=outputs
         )
     feed = SubgraphFeed(subgraphs, task.num_relations, chosen, cache_bytes=0)
-    return average_subgraphs(encoder, entity_rows, relation_rows, feed, outputs=outputs)
+    by_neighbors = integrate.method == "average"
+    return average_subgraphs(encoder, entity_rows, relation_rows, feed, by_neighbors=by_neighbors, outputs=outputs)
 
 
 def _scale_rows(rows: FloatArray, length: float) -> None:

@@ -143,7 +143,9 @@ def _train_member(
             seed,
             checkpoints=None if work is None else CheckpointFolder(work / "checkpoints"),
             best=None if work is None or not len(valid_links) else CheckpointFolder(work / "best", keep=1),
-            validate=_validator(task, validated_by, options) if len(valid_links) else None,
+            validate=None
+            if not len(valid_links)
+            else _validator(task, validated_by, integrate.method == "average", options),
             workers=workers,
             choose=len(valid_links) >= _ENOUGH_TO_CHOOSE,
             keep_last=train.members > 1,
@@ -169,7 +171,7 @@ def _visit_workers(options: TrainOptions, num_relations: int) -> Iterator[RayVis
 
 
 def _validator(
-    task: AlignmentTask, subgraphs: SubgraphSet | None, options: TrainOptions
+    task: AlignmentTask, subgraphs: SubgraphSet | None, by_neighbors: bool, options: TrainOptions
 ) -> Callable[[EmbeddingModel], float]:
     """H@1 of the valid links (evenly chosen ones of very many) among themselves, by cosine, mean of both directions."""
     from largegnn.embedding.validation import valid_vectors
@@ -177,7 +179,14 @@ def _validator(
 
     step = -(-len(task.valid_links) // _MOST_VALIDATED)
     room, memory = options.cache_bytes, options.memory_bytes
-    vectors = valid_vectors(task, task.valid_links[::step], subgraphs, cache_bytes=room, memory_bytes=memory)
+    vectors = valid_vectors(
+        task,
+        task.valid_links[::step],
+        subgraphs,
+        by_neighbors=by_neighbors,
+        cache_bytes=room,
+        memory_bytes=memory,
+    )
 
     def validate(model: EmbeddingModel) -> float:
         return rank_links(*vectors(model), "cosine", device=str(model.device)).both_ways_hits()

@@ -1,0 +1,200 @@
+"""Where a figure comes from: what every record says besides its figures, and the one way to write a line of records.
+
+In: the settings of a run, the files it read. Out: an `Origin`: version, commit, date, machine, libraries, channels,
+protocol, settings that differ from the defaults, random seed, checksum of the data. Nothing in it names a host, a user
+or a folder. Records of benchmarks are lines of a JSON file, each `{"key": ..., "origin": {...}, figures ...}`; the
+records of whole systems (`records`) carry the same `origin`.
+Cost: one pass over the data for the checksum, a call of git.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import importlib.metadata
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from largegnn.errors import InputError, StorageError
+from largegnn.machine.atomic import write_text
+from largegnn.machine.devices import choose_device, machine_memory_mb, num_processors
+from largegnn.machine.locks import hold
+from largegnn.settings import Settings, StrictModel, flat_settings
+from largegnn.version import __version__
+
+__all__ = [
+    "Machine",
+    "Origin",
+    "add_line",
+    "data_checksum",
+    "machine_name",
+    "origin_of",
+    "read_lines",
+    "write_rows",
+]
+
+Plain = str | int | float | bool | None
+_LIBRARIES = ("numpy", "scipy", "torch", "numba", "polars", "faiss-cpu", "pymetis", "kaminpar", "rapidfuzz")
+_CHUNK = 1 << 20
+_GB = 1024  # of megabytes
+
+
+class Machine(StrictModel):
+    """What a run was made on."""
+
+    cores: int = Field(ge=1)
+    memory_gb: float | None
+    gpu: str | None
+    architecture: str
+
+
+class Origin(StrictModel):
+    """Everything that a figure follows from, as far as it can be told."""
+
+    version: str
+    commit: str | None  # with "+" behind it where the program had changes that no commit has
+    date: str
+    machine: Machine
+    libraries: dict[str, str]
+    channels: list[str]
+    protocol: dict[str, Plain]
+    settings: dict[str, Any]
+    random_seed: int
+    data: dict[str, str]
+
+
+def origin_of(
+    settings: Settings,
+    data: Iterable[Path],
+    *,
+    channels: Iterable[str] | None = None,
+    protocol: Mapping[str, Plain] | None = None,
+) -> Origin:
+    """The origin of a run with these settings on these files or folders, made here and now.
+
+    `channels` are those that were used, where the settings leave it to the data; `protocol` adds what the settings do
+    not say, such as how seeds were drawn.
+    """
+    rules: dict[str, Plain] = {
+        "seeds_from": settings.protocol.seeds_from,
+        "fold": settings.data.fold,
+        "rounds": settings.rounds.number,
+    }
+    defaults = flat_settings(Settings().model_dump(mode="json"))
+    own = flat_settings(settings.model_dump(mode="json"))
+    changed = {key: value for key, value in own.items() if key not in ("seed", "device") and defaults.get(key) != value}
+    return Origin(
+        version=__version__,
+        commit=_commit(),
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        machine=_machine(settings.device),
+        libraries={"python": platform.python_version(), **_versions()},
+        channels=list(settings.channels if channels is None else channels),
+        protocol=rules | dict(protocol or {}),
+        settings=changed,
+        random_seed=settings.seed,
+        data={path.name: data_checksum(path) for path in data},
+    )
+
+
+def add_line(file: Path, key: str, origin: Origin, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a record to a file of lines, whoever else adds to it; a key that is there already is refused."""
+    line = {"key": key, **figures, "origin": origin.model_dump()}
+    try:
+        with hold(file.parent / ".lock", wait=True):
+            if file.exists() and any(known["key"] == key for known in read_lines(file)):
+                raise InputError("a record of this key is there already", where=str(file), found=key)
+            with file.open("a", encoding="utf-8") as sink:
+                sink.write(json.dumps(line) + "\n")
+    except OSError as error:
+        raise StorageError(f"cannot write {file}: {error.strerror or error}") from error
+    return line
+
+
+def write_rows(
+    file: Path, rows: Sequence[Mapping[str, Any]], data: Iterable[Path] = (), settings: Settings | None = None
+) -> None:
+    """Write what a benchmark measured, a record for each row; the protocol is the command that was called."""
+    words = [Path(word).name if "/" in word else word for word in sys.argv]
+    origin = origin_of(settings or Settings(), data, protocol={"command": " ".join(words)}).model_dump()
+    lines = [{"key": f"{file.stem} {number}", **row, "origin": origin} for number, row in enumerate(rows)]
+    write_text(file, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def read_lines(file: Path) -> list[dict[str, Any]]:
+    """The records of a file of lines; a line that is none is refused with its number."""
+    found = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if not isinstance(record, dict) or not isinstance(record.get("key"), str):
+            raise InputError("not a record", where=f"{file}, line {number}", expected='{"key": ..., ...}', found=line)
+        found.append(record)
+    return found
+
+
+def data_checksum(path: Path) -> str:
+    """SHA-256 of a file, or of all files of a folder with their names in it, in the order of these."""
+    total = hashlib.sha256()
+    files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file())
+    for one in files:
+        total.update(f"{one.relative_to(path).as_posix()}\0{one.stat().st_size}\0".encode())
+        with one.open("rb") as source:
+            while chunk := source.read(_CHUNK):
+                total.update(chunk)
+    return total.hexdigest()
+
+
+def machine_name(device: str) -> str:
+    """What a run was made on, in words."""
+    machine = _machine(device)
+    cores = f"{machine.cores} CPU cores"
+    return f"{machine.gpu}, {cores}" if machine.gpu else f"{cores} ({machine.architecture})"
+
+
+def _machine(device: str) -> Machine:
+    import torch
+
+    chosen, memory = choose_device(device), machine_memory_mb()
+    return Machine(
+        cores=num_processors(),
+        memory_gb=None if memory is None else round(memory / _GB, 1),
+        gpu=torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else None,
+        architecture=platform.machine(),
+    )
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:  # optional, or not needed on this machine
+            continue
+    return found
+
+
+def _commit() -> str | None:
+    """The commit of the program's own files, or None where they are in no repository."""
+    package = Path(__file__).parents[1]
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", "-C", package, *words], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    try:
+        # A repository that only happens to be around an installed package says nothing about it.
+        if not git("ls-files", "--", "version.py"):
+            return None
+        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--", ".") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None

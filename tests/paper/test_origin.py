@@ -1,0 +1,79 @@
+"""Where figures come from: what a record says, and that nothing in it names a host, a user or a folder."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from largegnn.errors import InputError
+from largegnn.paper import origin as origins
+from largegnn.paper.origin import Origin, add_line, data_checksum, machine_name, origin_of, read_lines
+from largegnn.settings import Settings
+from largegnn.version import __version__
+
+
+@pytest.fixture
+def origin(toy_folder: Path) -> Origin:
+    chosen = Settings.model_validate({"seed": 7, "train": {"dim": 32}, "match": {"weights": {"support": 0.5}}})
+    return origin_of(chosen, [toy_folder], channels=["structure"], protocol={"seeds": "drawn at random"})
+
+
+def test_an_origin_says_what_a_figure_follows_from(origin: Origin) -> None:
+    assert (origin.version, origin.random_seed, origin.channels) == (__version__, 7, ["structure"])
+    assert origin.settings == {"train.dim": 32, "match.weights.support": 0.5}
+    assert origin.protocol == {"seeds_from": "train", "fold": 1, "rounds": 0, "seeds": "drawn at random"}
+    assert {"python", "numpy", "torch"} <= set(origin.libraries)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", origin.date)
+    assert origin.commit is None or re.fullmatch(r"[0-9a-f]{40}\+?", origin.commit)
+    assert origin.machine.cores >= 1
+    assert set(origin.data) == {"toy"}
+
+
+def test_an_origin_names_no_host_user_or_folder(origin: Origin, toy_folder: Path) -> None:
+    text = origin.model_dump_json()
+    for private in (platform.node(), str(toy_folder.parent), str(Path.home()), str(Path.cwd())):
+        assert not private or f'"{private}' not in text
+
+
+def test_without_a_repository_the_commit_is_not_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(origins, "__file__", str(tmp_path / "largegnn" / "paper" / "origin.py"))
+    (tmp_path / "largegnn").mkdir()
+    assert origins._commit() is None
+
+
+def test_a_checksum_tells_names_and_contents_apart(tmp_path: Path) -> None:
+    sums = set()
+    folders = {"a": {"x": "1", "y": "2"}, "b": {"x": "2", "y": "1"}, "c": {"x": "12"}, "d": {"y": "1"}}
+    for name, files in folders.items():
+        (tmp_path / name).mkdir()
+        for file, text in files.items():
+            (tmp_path / name / file).write_text(text)
+        sums.add(data_checksum(tmp_path / name))
+    assert len(sums) == 4
+    (tmp_path / "e").mkdir()
+    (tmp_path / "e" / "y").write_text("1")
+    assert data_checksum(tmp_path / "e") == data_checksum(tmp_path / "d"), "the folder's own name does not matter"
+
+
+def test_lines_are_added_once_by_whoever(tmp_path: Path, origin: Origin) -> None:
+    file = tmp_path / "lines.jsonl"
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(12):
+            pool.submit(add_line, file, f"run {number}", origin, {"hits": number / 12})
+    lines = read_lines(file)
+    assert sorted(line["hits"] for line in lines) == [number / 12 for number in range(12)]
+    assert Origin.model_validate(lines[0]["origin"]) == origin
+    with pytest.raises(InputError, match="there already"):
+        add_line(file, "run 3", origin, {})
+    file.write_text(json.dumps({"no": "key"}) + "\n")
+    with pytest.raises(InputError, match="line 1"):
+        read_lines(file)
+
+
+def test_a_machine_in_words() -> None:
+    assert "CPU cores" in machine_name("cpu")
