@@ -48,7 +48,7 @@ from largegnn.evaluation.metrics import rank_links
 from largegnn.machine.progress import progress
 from largegnn.machine.worker_pool import using_pool
 from largegnn.matching.searchers import search_both
-from largegnn.paper.reproduce import machine_name
+from largegnn.paper.origin import machine_name
 from largegnn.runs.on_task import run_task
 from largegnn.settings import ClusterSettings, Settings
 from largegnn.stages.train import TrainOutcome
