@@ -30,7 +30,10 @@ class Nodes:
 
         self.ray: Any = import_ray()
         small = {"include_dashboard": False, "object_store_memory": 80 * 2**20, "num_cpus": 1}
-        self._cluster = Cluster(initialize_head=True, head_node_args=small)
+        # A node that is gone is noticed after three seconds; a slow one has time to answer.
+        health = {"period_ms": 1_000, "initial_delay_ms": 1_000, "timeout_ms": 8_000, "failure_threshold": 3}
+        config = {"_system_config": {f"health_check_{name}": value for name, value in health.items()}}
+        self._cluster = Cluster(initialize_head=True, head_node_args=small | config)
         self.address: str = self._cluster.address
         self.add()
         with warnings.catch_warnings():

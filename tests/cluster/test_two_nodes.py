@@ -141,7 +141,7 @@ def test_one_worker_makes_what_one_process_makes_whatever_is_lost(nodes: Nodes, 
 
 def test_two_workers_reach_what_one_reaches_though_one_is_killed(nodes: Nodes) -> None:
     task, _, subgraphs = generated_pair(600, 8)
-    options = train_options(epochs=16)
+    options = train_options(epochs=12)
 
     def trained(**more: Any) -> Trainer:
         model = EmbeddingModel(task.num_entities, task.num_relations, options, CPU, 0)
@@ -149,12 +149,12 @@ def test_two_workers_reach_what_one_reaches_though_one_is_killed(nodes: Nodes) -
         trainer.run()
         return trainer
 
-    Disturbed.after = {40: kill_worker}
+    Disturbed.after = {30: kill_worker}
     with Disturbed(nodes.pool(staleness=3), options, task.num_relations) as workers:
         workers.wait_for_all()
         together = trained(workers=workers)
     tally = workers.tally
-    assert tally.num_visits == 16 * 8
+    assert tally.num_visits == 12 * 8
     assert tally.num_workers == 2
     assert tally.visits_repeated <= 1, "if the killed worker had begun another visit"
     assert 1 <= tally.most_stale <= 3
