@@ -74,6 +74,7 @@ docs: $(DOCS_READY)
 	$(BIN)/python benchmarks/figures.py
 	$(BIN)/python benchmarks/results_page.py
 	$(BIN)/python benchmarks/names.py --page
+	$(BIN)/python benchmarks/cluster_page.py
 	$(BIN)/python benchmarks/reviewing.py --page
 	$(BIN)/python benchmarks/serving.py --page
 	$(BIN)/python docs/scripts/traced.py

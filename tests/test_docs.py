@@ -133,7 +133,9 @@ def test_commands_options_and_settings_of_the_examples_exist(path: Path) -> None
     known = {setting.key for model in (Settings, WorldSettings) for setting in describe(model)}
     for name, *words in commands_of(path):
         assert name in group.commands, f"largegnn {name}"
-        parameters = group.commands[name].params
+        command = group.commands[name]
+        command = command.commands[words[0]] if hasattr(command, "commands") else command
+        parameters = command.params
         options = {option for one in parameters for option in (*one.opts, *one.secondary_opts)} | {"--help"}
         for index, word in enumerate(words):
             assert not word.startswith("--") or word in options, f"largegnn {name} {word}"

@@ -5,6 +5,7 @@ In: the commands with their arguments, options and help. Out: a page with one se
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,25 @@ def render() -> str:
     group: Any = typer.main.get_command(app)
     context = typer.Context(group, info_name="largegnn")
     blocks = [HEAD, "| command | what it does |\n|---|---|"]
-    blocks[-1] += "".join(f"\n| [`{name}`](#{name}) | {_first(one.help)} |" for name, one in group.commands.items())
+    commands = dict(_commands(group, context))
+    blocks[-1] += "".join(
+        f"\n| [`{name}`](#{name.replace(' ', '-')}) | {_first(one.help)} |" for name, (one, _) in commands.items()
+    )
     blocks.append("Before the command:\n\n" + _table(group, context))
-    for name, command in group.commands.items():
-        inner = typer.Context(command, info_name=name, parent=context)
+    for name, (command, inner) in commands.items():
         usage = command.get_usage(inner).removeprefix("Usage: ")
         blocks.append(f"## {name}\n\n{_text(command.help)}\n\n```\n{usage}\n```\n\n{_table(command, inner)}")
     return "\n\n".join(block.strip() for block in blocks) + "\n"
+
+
+def _commands(group: Any, context: typer.Context) -> Iterator[tuple[str, tuple[Any, typer.Context]]]:
+    """Every command by its full name, those of groups among them."""
+    for name, command in group.commands.items():
+        inner = typer.Context(command, info_name=name, parent=context)
+        if hasattr(command, "commands"):
+            yield from ((f"{name} {below}", found) for below, found in _commands(command, inner))
+        else:
+            yield name, (command, inner)
 
 
 def _table(command: Any, context: typer.Context) -> str:

@@ -207,6 +207,7 @@ def update(
     out: AnyPath,
     form: str = "auto",
     device: str | None = None,
+    cluster: str | None = None,
 ) -> AlignmentResult:
     """Embed and align what came later with the model of a finished run; `out` becomes the enlarged run.
 
@@ -224,7 +225,7 @@ def update(
             as_path(seeds, folder / "seeds.parquet"),
             as_path(test_links, folder / "test_links.parquet"),
         )
-        update_run(Path(run), added, Path(out), form, device)
+        update_run(Path(run), added, Path(out), form, device, cluster)
     return open_run(out)
 
 

@@ -18,7 +18,7 @@ MADE_BY = {key: stage.name for stage in STAGES for key in stage.makes} | {
     "final_embeddings": "rounds",
 }
 # Where the machine is used and where files lie makes no difference to what a stage makes.
-NO_DIFFERENCE = {"device", "engine"}
+NO_DIFFERENCE = {"device", "engine", "cluster"}
 
 
 def asked_for(stage: Stage) -> set[str]:

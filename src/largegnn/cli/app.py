@@ -12,6 +12,7 @@ import sys
 import typer
 
 from largegnn.cli.align import align_command
+from largegnn.cli.cluster import cluster_commands
 from largegnn.cli.compare import compare_command
 from largegnn.cli.config import config_command
 from largegnn.cli.divide import divide_command
@@ -55,6 +56,7 @@ app.command("generate")(generate_command)
 app.command("config")(config_command)
 app.command("download")(download_command)
 app.command("reproduce")(reproduce_command)
+app.add_typer(cluster_commands, name="cluster")
 
 
 def _print_version(value: bool) -> None:

@@ -46,6 +46,7 @@ class _Row:
     *options.DATA_FLAGS,
     "--seed",
     "--device",
+    "--cluster",
     "--cap",
     folder=options.RunFolder(out=None, last=_LAST, help="Keep the division in this run folder."),
 )

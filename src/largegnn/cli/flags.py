@@ -38,6 +38,7 @@ FLAGS = {
     "--seed": "seed",
     "--device": "device",
     "--engine": "engine",
+    "--cluster": "cluster.address",
     "--channels": "channels",
     "--rounds": "rounds.number",
     "--min-precision": "match.min_precision",

@@ -53,7 +53,7 @@ DATA_FLAGS = (
     "--target-key",
     "--seeds-from",
 )
-RUN_FLAGS = ("--seed", "--device", "--channels", "--rounds", "--min-precision")
+RUN_FLAGS = ("--seed", "--device", "--cluster", "--channels", "--rounds", "--min-precision")
 
 SourceArgument = Annotated[Path | None, typer.Argument(help="A data set folder, or the triples of the source graph.")]
 TargetArgument = Annotated[Path | None, typer.Argument(help="The triples of the target graph.")]

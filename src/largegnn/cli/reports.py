@@ -26,7 +26,7 @@ def print_figures(summary: RunSummary) -> None:
     evaluation = summary.evaluation
     if evaluation is None or evaluation.ideal is None or evaluation.real is None:
         return
-    line = protocol_line(evaluation.protocol)
+    line = protocol_line(evaluation.protocol) + _cluster_words(summary)
     measures = list(next(iter(evaluation.ideal.values())).source_to_target)
     rows = [
         (name, *(share(ranks.source_to_target[key]) for key in measures), share(ranks.mean.get(measures[0])))
@@ -150,6 +150,12 @@ def protocol_line(protocol: Protocol) -> str:
         f"{number(protocol.num_test_links)} test links{some}, channels {'+'.join(protocol.channels)}, "
         f"rounds {protocol.rounds}, random seed {protocol.seed}"
     )
+
+
+def _cluster_words(summary: RunSummary) -> str:
+    """The cluster a run was trained on, if any."""
+    use = None if summary.training is None else summary.training.cluster
+    return "" if use is None else f", trained by {number(use.num_workers)} workers on {number(use.num_nodes)} nodes"
 
 
 def _label(measure: str) -> str:

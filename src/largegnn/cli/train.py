@@ -12,7 +12,9 @@ from largegnn.cli.tables import cost_rows, print_table
 __all__ = ["train_command"]
 
 
-@options.takes_request(*options.DATA_FLAGS, "--seed", "--device", folder=options.RunFolder(last="integrate"))
+@options.takes_request(
+    *options.DATA_FLAGS, "--seed", "--device", "--cluster", folder=options.RunFolder(last="integrate")
+)
 def train_command(request: options.RunRequest, as_json: options.JsonOption = False) -> None:
     """Divide and train: everything up to one vector for each entity."""
     summary = request.run().summary()

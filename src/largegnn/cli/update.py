@@ -32,6 +32,9 @@ def update_command(
     test_links: Annotated[Path | None, typer.Option("--test-links", help="More links that only measure.")] = None,
     form: Annotated[str, typer.Option("--format", help="Format of the triple files.")] = "auto",
     device: Annotated[str | None, typer.Option("--device", help="Device: auto, cpu or cuda.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", help="Ray cluster: none, local, auto or HOST:PORT.")
+    ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Add triples and entities to a finished run and align them with its model. Nothing is trained."""
@@ -39,7 +42,15 @@ def update_command(
     from largegnn.cli.reports import print_figures, print_findings
 
     result = update(
-        run, source_triples, target_triples, seeds, test_links=test_links, out=out, form=form, device=device
+        run,
+        source_triples,
+        target_triples,
+        seeds,
+        test_links=test_links,
+        out=out,
+        form=form,
+        device=device,
+        cluster=cluster,
     )
     summary = result.summary
     if as_json:

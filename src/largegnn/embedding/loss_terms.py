@@ -35,6 +35,14 @@ _FIRST = ("alignment", "reconstruction", "cross_subgraph")
 
 
 @dataclass(frozen=True, eq=False)
+class OtherRows:
+    """Some entities (c,), ascending, and their input rows (c, d)."""
+
+    entities: Tensor
+    rows: Tensor
+
+
+@dataclass(frozen=True, eq=False)
 class StepContext:
     """What a step has at hand: k entities of a subgraph, b of its seeds, and the encoder's outputs for m nodes.
 
@@ -43,7 +51,8 @@ class StepContext:
     - `seeds` (b, 2): the seeds of this step in local ids, that is, as indices into `rows`
     - `outputs` (m, D): the encoder's outputs after dropout; `seeds_in_outputs` (b, 2) and `negatives_in_outputs` (c,)
       are indices into them, None means that all outputs are negatives
-    - `entity_table` (n, d): the input rows of all entities, without gradient
+    - `entity_table` (n, d): the input rows of all entities, without gradient. Where tables are shared with other
+      machines these are the rows of some entities drawn at random, `table_entities` (n,) ascending; None means all
     - `generator`: where everything random is drawn from
     """
 
@@ -57,6 +66,7 @@ class StepContext:
     entity_table: Tensor
     options: TrainOptions
     generator: torch.Generator
+    table_entities: Tensor | None = None
 
 
 LossTerm = Callable[[StepContext], Tensor | None]
@@ -112,9 +122,10 @@ def _outside_rows(context: StepContext) -> Tensor:
     drawn = torch.randint(
         len(table), (context.options.cross_negatives,), generator=context.generator, device=entities.device
     )
-    index = torch.searchsorted(entities, drawn).clamp_(max=len(entities) - 1)
+    ids = drawn if context.table_entities is None else context.table_entities[drawn]
+    index = torch.searchsorted(entities, ids).clamp_(max=len(entities) - 1)
     # The table may lie in main memory while the subgraph is on a GPU.
-    outside = drawn[entities[index] != drawn].to(table.device)
+    outside = drawn[entities[index] != ids].to(table.device)
     return table.index_select(0, outside).to(entities.device)
 
 

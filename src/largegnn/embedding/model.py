@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from largegnn.artifacts import FloatArray
 from largegnn.embedding.encoders import Encoder
 from largegnn.embedding.entity_table import new_table
-from largegnn.embedding.exchange import Exchange
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.row_optimizer import fill_uniform
 from largegnn.errors import ArtifactError
@@ -54,12 +53,10 @@ class EmbeddingModel:
         self.dense = [self.relations, *self.encoder.parameters()]
         self.optimizer = torch.optim.RMSprop(self.dense, lr=options.learning_rate, alpha=ALPHA, eps=EPS)
 
-    def step(self, ids: Tensor, rows: Tensor, learning_rate: float, exchange: Exchange) -> None:
+    def step(self, ids: Tensor, rows: Tensor, learning_rate: float) -> None:
         """Apply the gradients of one step to the rows `ids` that were gathered, and to the dense parameters."""
         gradient = rows.grad if rows.grad is not None else torch.zeros_like(rows)
-        exchange.reduce_dense(self.dense)
-        ids, gradient = exchange.gather_rows(ids, gradient)
-        # The entities of a subgraph are distinct, and the exchange adds up what several workers have for one row.
+        # The entities of a subgraph are distinct.
         self.entities.update(ids, gradient, learning_rate, trusted=True)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
@@ -75,6 +72,20 @@ class EmbeddingModel:
                     "square_avg": torch.zeros_like(parameter),
                 }
         return [self.optimizer.state[parameter]["square_avg"] for parameter in self.dense]
+
+    def dense_vectors(self) -> tuple[FloatArray, FloatArray]:
+        """All dense parameters one after another, and their mean squares: two vectors on the host."""
+        parts = [parameter.detach() for parameter in self.dense], self.dense_squares()
+        values, squares = (torch.cat([part.flatten() for part in each]).cpu().numpy() for each in parts)
+        return values, squares
+
+    @torch.no_grad()
+    def load_dense(self, values: FloatArray, squares: FloatArray) -> None:
+        """Set the dense parameters and their mean squares from what `dense_vectors` gave."""
+        sizes = [parameter.numel() for parameter in self.dense]
+        for targets, vector in ((self.dense, values), (self.dense_squares(), squares)):
+            for target, part in zip(targets, torch.split(torch.tensor(vector), sizes), strict=True):
+                target.copy_(part.view_as(target))
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything a checkpoint needs, by name."""

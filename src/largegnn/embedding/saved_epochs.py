@@ -1,8 +1,8 @@
 """What is kept of a training run as it goes: the last epoch, to resume from, and the best one, to end with.
 
-In: the model and its history after an epoch. Out: both, as they were saved, on every worker.
-The idea: the first worker alone reads and writes, and broadcasts to the others. The checkpoint of an epoch is written
-before the same epoch is kept as the best: whatever happens in between, the history then shows which epoch is missing.
+In: the model and its history after an epoch. Out: both, as they were saved.
+The idea: the checkpoint of an epoch is written before the same epoch is kept as the best: whatever happens in between,
+the history then shows which epoch is missing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from largegnn.artifacts import EpochRecord, from_plain, to_plain
 from largegnn.embedding.checkpoint import Checkpoints
-from largegnn.embedding.exchange import Exchange
 from largegnn.embedding.model import EmbeddingModel
 
 __all__ = ["SavedEpochs", "best_epoch"]
@@ -29,22 +28,17 @@ def best_epoch(history: Sequence[EpochRecord]) -> int | None:
 class SavedEpochs:
     """Saves and restores the last epoch and the best one; either may be None, which keeps nothing."""
 
-    def __init__(
-        self, model: EmbeddingModel, exchange: Exchange, last: Checkpoints | None, best: Checkpoints | None
-    ) -> None:
-        self._model, self._exchange = model, exchange
-        # The first worker writes, so that only it has anything to write to.
-        self._last, self._best = (last, best) if exchange.is_first else (None, None)
+    def __init__(self, model: EmbeddingModel, last: Checkpoints | None, best: Checkpoints | None) -> None:
+        self._model, self._last, self._best = model, last, best
 
     def resume(self) -> list[EpochRecord]:
-        """Bring all workers to the last checkpoint, or to where the first one stands; the history so far."""
+        """Bring the model to the last checkpoint, if there is one; the history so far."""
         found = None if self._last is None else self._last.load_latest()
         history: list[EpochRecord] = []
         if found is not None:
             self._model.load_tensors(found[1])
             history = [from_plain(EpochRecord, record) for record in found[2]["history"]]
             _log.info("train: resuming after epoch %d", found[0])
-        history = self._broadcast(history)
         if history and best_epoch(history) == history[-1].epoch:
             # The run may have ended between the checkpoint and the best epoch's own.
             self.save_best(history)
@@ -61,27 +55,13 @@ class SavedEpochs:
             self._best.save(len(history), self._model.tensors(), {"valid_hits": history[-1].valid_hits})
 
     def restore_best(self, history: list[EpochRecord]) -> None:
-        """Bring all workers to the best epoch, if it is known and not the present one."""
+        """Bring the model to the best epoch, if it is known and not the present one."""
         best = best_epoch(history)
         if best is None or best == history[-1].epoch:
             return
-        if self._exchange.is_first:
-            found = None if self._best is None else self._best.load_latest()
-            if found is not None and found[0] == best + 1:
-                self._model.load_tensors(found[1])
-                _log.info("train: epoch %d was best on the valid links and is kept", found[0])
-            else:
-                _log.warning(
-                    "train: epoch %d was best on the valid links but cannot be found; the last is kept", best + 1
-                )
-        self._broadcast(history)
-
-    def _broadcast(self, history: list[EpochRecord]) -> list[EpochRecord]:
-        """Give every worker the first one's parameters and history."""
-        if self._exchange.size == 1:
-            return history
-        tensors = self._model.tensors()
-        self._exchange.broadcast(tensors.values())
-        self._model.load_tensors(tensors)
-        plain = self._exchange.broadcast_value(to_plain(history), self._model.device)
-        return [from_plain(EpochRecord, record) for record in plain]
+        found = None if self._best is None else self._best.load_latest()
+        if found is not None and found[0] == best + 1:
+            self._model.load_tensors(found[1])
+            _log.info("train: epoch %d was best on the valid links and is kept", found[0])
+        else:
+            _log.warning("train: epoch %d was best on the valid links but cannot be found; the last is kept", best + 1)

@@ -2,42 +2,58 @@
 
 In: some seeds of a subgraph, the learning rate. Out: the loss of the step; the model is changed.
 The idea: outputs are computed for the seeds and the sampled negatives only, once, and every loss works on the same.
-With several workers each brings the gradients of a step of its own, and all take one step together.
 Cost: one pass of the encoder forward and backward over the subgraph, and the losses.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from largegnn.embedding.exchange import Exchange
 from largegnn.embedding.feeding import ReadySubgraph
-from largegnn.embedding.loss_terms import StepContext, terms_in_order
+from largegnn.embedding.loss_terms import OtherRows, StepContext, terms_in_order
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.sampling import batch_nodes, dropout, sample_nodes
 from largegnn.errors import InputError
 
-__all__ = ["Batch", "Stepper"]
+__all__ = ["Batch", "Stepper", "batches_of", "split_seeds"]
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A subgraph, some of its seeds (b, 2) in local ids, and the generator of all its draws of this epoch."""
+    """A subgraph, some of its seeds (b, 2) in local ids, and the generator of all its draws of this epoch.
+
+    `others`: rows of other entities to be drawn from, where the model has only the rows of the subgraph.
+    """
 
     subgraph: ReadySubgraph
     seeds: Tensor
     generator: torch.Generator
+    others: OtherRows | None = None
+
+
+def batches_of(subgraph: ReadySubgraph, batch_size: int, seed: int, others: OtherRows | None = None) -> Iterator[Batch]:
+    """The seeds of a subgraph, shuffled and cut into batches; everything drawn follows from the seed."""
+    generator = torch.Generator(subgraph.seeds.device).manual_seed(seed)
+    for seeds in split_seeds(subgraph.seeds, batch_size, generator):
+        yield Batch(subgraph, seeds, generator, others)
+
+
+def split_seeds(seeds: Tensor, batch_size: int, generator: torch.Generator) -> Sequence[Tensor]:
+    """Seeds (s, 2) shuffled and cut into equal batches: a small last one would cost as much as a full one."""
+    shuffled = seeds[torch.randperm(len(seeds), generator=generator, device=seeds.device)]
+    return shuffled.tensor_split(-(-len(shuffled) // batch_size))
 
 
 class Stepper:
-    """Takes steps on a model, together with the other workers."""
+    """Takes steps on a model."""
 
-    def __init__(self, model: EmbeddingModel, options: TrainOptions, exchange: Exchange) -> None:
-        self._model, self._options, self._exchange = model, options, exchange
+    def __init__(self, model: EmbeddingModel, options: TrainOptions) -> None:
+        self._model, self._options = model, options
         self._terms = terms_in_order(options.losses)
 
     def step(self, batch: Batch, learning_rate: float) -> Tensor:
@@ -46,16 +62,10 @@ class Stepper:
         rows = self._model.entities.gather(entities)
         loss = self._loss(self._context(batch, rows))
         if loss is None:
-            self.idle(learning_rate)
             return rows.new_zeros(())
         loss.backward()  # type: ignore[no-untyped-call]
-        self._model.step(entities, rows, learning_rate, self._exchange)
+        self._model.step(entities, rows, learning_rate)
         return loss.detach()
-
-    def idle(self, learning_rate: float) -> None:
-        """Take part in the others' step with no gradients of one's own."""
-        none = torch.empty(0, dtype=torch.int64, device=self._model.device)
-        self._model.step(none, self._model.entities.gather(none), learning_rate, self._exchange)
 
     def _context(self, batch: Batch, rows: Tensor) -> StepContext:
         """Draw the negatives, encode what is needed, and hide a share of it."""
@@ -75,7 +85,8 @@ class Stepper:
             outputs=dropout(outputs, options.dropout, generator),
             seeds_in_outputs=indices,
             negatives_in_outputs=negatives,
-            entity_table=model.entities.values,
+            entity_table=model.entities.values if batch.others is None else batch.others.rows,
+            table_entities=None if batch.others is None else batch.others.entities,
             options=options,
             generator=generator,
         )

@@ -6,8 +6,8 @@ changes the rows of its entities alone. On a GPU all steps of a subgraph are mad
 drawn at random follows from the seed, the epoch and the subgraph, so that an interrupted run resumes from its last
 checkpoint to the same result. The valid links, where they are not seeds, choose the epoch whose parameters the run ends
 with (`saved_epochs`).
-Several workers (`exchange`) shard the subgraphs of an epoch and make one step together out of one step of each, so
-an epoch of w workers has a w-th of the updates: give them about w times the epochs, or a higher learning rate.
+Several workers (`visits`) visit the subgraphs of an epoch at the same time; the model here is then what they have made
+together at the end of each epoch.
 Cost: an epoch passes each subgraph once for every batch of its seeds.
 
 # Paper: subgraphs as mini-batches; RMSprop 0.005; batches of 1,024.
@@ -17,11 +17,10 @@ Cost: an epoch passes each subgraph once for every batch of its seeds.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -30,14 +29,14 @@ from torch import Tensor
 from largegnn.artifacts import EpochRecord, SubgraphSet
 from largegnn.embedding.captured import CapturedVisits, Visit
 from largegnn.embedding.checkpoint import CheckpointInMemory, Checkpoints
-from largegnn.embedding.exchange import Exchange
 from largegnn.embedding.feeding import PairFeed, ReadyPairs, SubgraphFeed
 from largegnn.embedding.fixed_step import can_be_fixed
 from largegnn.embedding.fused import has_kernels
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.saved_epochs import SavedEpochs, best_epoch
-from largegnn.embedding.stepping import Batch, Stepper
+from largegnn.embedding.stepping import Batch, Stepper, batches_of, split_seeds
+from largegnn.embedding.visits import PlannedVisit, VisitWorkers
 from largegnn.errors import InputError, TrainingError
 from largegnn.machine.precision import training_precision
 from largegnn.machine.progress import Work, progress
@@ -61,25 +60,26 @@ class Trainer:
         checkpoints: Checkpoints | None = None,
         best: Checkpoints | None = None,
         validate: Callable[[EmbeddingModel], float] | None = None,
+        workers: VisitWorkers | None = None,
         choose: bool = True,
         keep_last: bool = False,
     ) -> None:
-        """`division(number)` gives the subgraphs of a division by its number, the same on every worker.
+        """`division(number)` gives the subgraphs of a division by its number.
 
-        `validate` is called on the first worker alone. `best` keeps the epoch it prefers, the earliest of equals; where
-        none is given that epoch is kept in memory. Without `choose` the last epoch is taken whatever `validate` says.
-        With `keep_last` the last epoch has a checkpoint too.
+        `best` keeps the epoch that `validate` prefers, the earliest of equals; where none is given that epoch is kept
+        in memory. `workers` make the visits of an epoch elsewhere. Without `choose` the last epoch is taken whatever
+        `validate` says. With `keep_last` the last epoch has a checkpoint too.
         """
         self.model, self.options, self._seed = model, options, seed
         self._division, self._num_relations = division, num_relations
         self._validate, self._choose, self._keep_last = validate, choose, keep_last
-        self._exchange = Exchange()
-        self._stepper = Stepper(model, options, self._exchange)
+        self._workers = workers
+        self._stepper = Stepper(model, options)
         if not choose:
             best = None
         elif best is None and validate is not None:
             best = CheckpointInMemory()
-        self._saved = SavedEpochs(model, self._exchange, checkpoints, best)
+        self._saved = SavedEpochs(model, checkpoints, best)
         self._visits = CapturedVisits(model, options) if self._can_capture() else None
         self._feed: SubgraphFeed | None = None
         self._pairs: PairFeed | None = None
@@ -118,64 +118,63 @@ class Trainer:
         self._log_epoch()
 
     def _train_epoch(self, epoch: int) -> float:
-        """Pass all subgraphs once; the mean loss of the steps of all workers."""
+        """Pass all subgraphs once; the mean loss of the steps."""
         feed = self._feed_of(epoch)
         order = np.random.default_rng([self._seed, epoch]).permutation(len(feed.subgraphs)).tolist()
         sizes = np.diff(feed.subgraphs.seed_ptr)
         order = [index for index in order if sizes[index]]
         num_steps = [-(-int(sizes[index]) // self.options.batch_size) for index in order]
-        # Every worker makes as many steps as the busiest one, so that they meet at each exchange.
-        steps_of_worker = [sum(num_steps[rank :: self._exchange.size]) for rank in range(self._exchange.size)]
-        total = max(steps_of_worker)
-        batches = self._batches(feed, self._exchange.shard(order), epoch)
-        nothing = itertools.repeat(None, total - steps_of_worker[self._exchange.rank])
+        total = sum(num_steps)
         losses = []
         with progress(f"epoch {epoch + 1}", total, "steps") as work:
+            if self._workers is not None:
+                planned = self._planned(order, num_steps, epoch)
+                return self._workers.visit_all(self.model, self._division_number, feed.subgraphs, planned, work)
             if self._visits is not None and self._pairs is not None:
-                return self._visit_all(self._visits, self._pairs, order, epoch, work)
-            for done, batch in enumerate(itertools.chain(batches, nothing)):
-                learning_rate = self._learning_rate(epoch + done / total)
-                if batch is None:
-                    self._stepper.idle(learning_rate)
-                else:
-                    losses.append(self._stepper.step(batch, learning_rate))
+                return self._visit_all(self._visits, self._pairs, self._planned(order, num_steps, epoch), epoch, work)
+            for done, batch in enumerate(self._batches(feed, order, epoch)):
+                losses.append(self._stepper.step(batch, self._learning_rate(epoch + done / total)))
                 work.advance()
-        loss_sum = float(torch.stack(losses).double().sum()) if losses else 0.0
-        return self._exchange.mean(loss_sum, len(losses), self.model.device)
+        return float(torch.stack(losses).double().sum()) / total if losses else 0.0
 
-    def _visit_all(self, visits: CapturedVisits, pairs: PairFeed, order: list[int], epoch: int, work: Work) -> float:
+    def _planned(self, order: list[int], num_steps: list[int], epoch: int) -> list[PlannedVisit]:
+        """The visits of an epoch with the learning rate of each of their steps."""
+        total, firsts = sum(num_steps), np.cumsum([0, *num_steps[:-1]]).tolist()
+        rates = [
+            tuple(self._learning_rate(epoch + (done + step) / total) for step in range(count))
+            for done, count in zip(firsts, num_steps, strict=True)
+        ]
+        return [
+            PlannedVisit(index, each, self._derived_seed(epoch, index))
+            for index, each in zip(order, rates, strict=True)
+        ]
+
+    def _visit_all(
+        self, visits: CapturedVisits, pairs: PairFeed, planned: list[PlannedVisit], epoch: int, work: Work
+    ) -> float:
         """Pass all subgraphs once, all steps of one in one go; the mean loss of the steps."""
-        sizes, num_nodes = np.diff(pairs.subgraphs.seed_ptr), np.diff(pairs.subgraphs.entity_ptr)
-        num_steps = [-(-int(sizes[index]) // self.options.batch_size) for index in order]
-        total, losses = sum(num_steps), list[Tensor]()
-        for index, count, done in zip(order, num_steps, np.cumsum([0, *num_steps[:-1]]).tolist(), strict=True):
-            rates = [self._learning_rate(epoch + (done + step) / total) for step in range(count)]
-            if num_nodes[index] > self.options.negatives:
-                losses.append(self._visit(visits, pairs.ready(index), rates, self._derived_seed(epoch, index)))
+        num_nodes, losses = np.diff(pairs.subgraphs.entity_ptr), list[Tensor]()
+        for one in planned:
+            if num_nodes[one.index] > self.options.negatives:
+                losses.append(self._visit(visits, pairs.ready(one.index), list(one.learning_rates), one.seed))
             else:
                 # A captured step draws as many negatives as it is told to: more than there are here.
-                batches = self._batches(self._feed_of(epoch), [index], epoch)
-                losses += [self._stepper.step(*each).reshape(1) for each in zip(batches, rates, strict=True)]
-            work.advance(count)
-        return float(torch.cat(losses).double().sum()) / total
+                batches = self._batches(self._feed_of(epoch), [one.index], epoch)
+                steps = zip(batches, one.learning_rates, strict=True)
+                losses += [self._stepper.step(*each).reshape(1) for each in steps]
+            work.advance(len(one.learning_rates))
+        return float(torch.cat(losses).double().sum()) / sum(len(one.learning_rates) for one in planned)
 
     def _visit(self, visits: CapturedVisits, ready: ReadyPairs, rates: list[float], seed: int) -> Tensor:
         """All steps of one subgraph; the loss of each."""
-        batches = self._split(ready.seeds, torch.Generator(self.model.device).manual_seed(seed))
+        generator = torch.Generator(self.model.device).manual_seed(seed)
+        batches = split_seeds(ready.seeds, self.options.batch_size, generator)
         return visits.visit(Visit(ready.graph, ready.entities, batches, rates), seed)
 
     def _batches(self, feed: SubgraphFeed, indices: list[int], epoch: int) -> Iterator[Batch]:
         """The seeds of these subgraphs, shuffled and cut into batches."""
         for index, ready in zip(indices, feed.in_order(indices), strict=True):
-            generator = torch.Generator(self.model.device)
-            generator.manual_seed(self._derived_seed(epoch, index))
-            for seeds in self._split(ready.seeds, generator):
-                yield Batch(ready, seeds, generator)
-
-    def _split(self, seeds: Tensor, generator: torch.Generator) -> Sequence[Tensor]:
-        """Seeds (s, 2) shuffled and cut into equal batches: a small last one would cost as much as a full one."""
-        shuffled = seeds[torch.randperm(len(seeds), generator=generator, device=self.model.device)]
-        return shuffled.tensor_split(-(-len(shuffled) // self.options.batch_size))
+            yield from batches_of(ready, self.options.batch_size, self._derived_seed(epoch, index))
 
     def _feed_of(self, epoch: int) -> SubgraphFeed:
         """The feed of the division this epoch uses; another one every `repartition_every` epochs."""
@@ -197,9 +196,9 @@ class Trainer:
         return self._feed
 
     def _can_capture(self) -> bool:
-        """Whether steps are captured: on a GPU with Triton, alone, with the parts that are written for it."""
+        """Whether steps are captured: on a GPU with Triton, here, with the parts that are written for it."""
         device = self.model.device
-        is_wanted = self.options.step == "auto" and device.type == "cuda" and self._exchange.size == 1
+        is_wanted = self.options.step == "auto" and device.type == "cuda" and self._workers is None
         return is_wanted and has_kernels(device) and can_be_fixed(self.model.encoder, self.options)
 
     def _learning_rate(self, epoch: float) -> float:
@@ -213,8 +212,7 @@ class Trainer:
         is_last = epoch + 1 == self.options.epochs
         if self._validate is None or not (is_last or (epoch + 1) % self.options.validate_every == 0):
             return None
-        hits = self._validate(self.model) if self._exchange.is_first else None
-        return float(self._exchange.broadcast_value(hits, self.model.device))
+        return float(self._validate(self.model))
 
     def _refuse_divergence(self, epoch: int, loss: float) -> None:
         if math.isfinite(loss) and self.model.is_finite():
@@ -225,8 +223,6 @@ class Trainer:
         )
 
     def _log_epoch(self) -> None:
-        if not self._exchange.is_first:
-            return
         record = self.history[-1]
         recent = [epoch.seconds for epoch in self.history[-5:]]
         left = (self.options.epochs - len(self.history)) * sum(recent) / len(recent)

@@ -22,7 +22,9 @@ import torch
 
 from largegnn.artifacts import IntArray, Mask, Neighbors
 from largegnn.errors import ArtifactError, InputError
+from largegnn.machine.worker_pool import worker_pool
 from largegnn.matching.faiss_search import RecallAim, flat_search, hnsw_search, ivf_search
+from largegnn.matching.search_pieces import search_in_pieces
 from largegnn.matching.torch_search import torch_search
 from largegnn.matching.unit_rows import UnitRows, check_rows
 from largegnn.seams.tables import SEARCHERS
@@ -177,7 +179,10 @@ def is_exact(num_queries: int, num_rows: int, dim: int, device: torch.device | s
 
 
 def torch_exact(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions) -> Neighbors:
-    """Exact, on the device."""
+    """Exact, on the device, or in pieces on the workers of a cluster."""
+    pool = worker_pool()
+    if pool is not None and len(queries) and len(corpus):
+        return search_in_pieces(queries, corpus, k, options, pool)
     return torch_search(queries, corpus, k, device=options.device, half=options.half, max_bytes=options.max_bytes)
 
 

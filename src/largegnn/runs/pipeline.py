@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from largegnn.artifacts import to_plain
+from largegnn.cluster.connecting import open_cluster
 from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
 from largegnn.machine.metering import Meter, release_gpu_memory
@@ -55,11 +56,12 @@ def run_pipeline(
         raise InputError(f"--from {first} comes after --to {last}", expected=f"the order {', '.join(STAGE_NAMES)}")
     store = open_store(folder)
     run = Run(settings, store, given)
-    with store.lock():
+    with store.lock(), contextlib.ExitStack() as stack:
         inputs = checksum_input(given, settings, store)
         prints = stage_fingerprints(settings, inputs)
         _refuse_other_run(run, store, prints, inputs, first_replaced=forced)
         _refuse_gap(store, STAGE_NAMES[:start], kept=STAGE_NAMES[:forced])
+        stack.enter_context(open_cluster(settings.cluster, store.folder, settings.device))
         _forget(run, STAGE_NAMES[forced:])
         for stage in STAGES[forced:]:
             _remove_work(store, stage.name)

@@ -24,6 +24,7 @@ import numpy as np
 from largegnn.artifacts import AlignmentTask, Mask, SubgraphSet, TaskNames, TrainedModel, to_plain
 from largegnn.artifacts.literals import Literals
 from largegnn.artifacts.update import UpdateReport
+from largegnn.cluster.connecting import open_cluster
 from largegnn.data.enlarge import Additions, EnlargedTask, enlarge_task
 from largegnn.data.load import LoadSummary
 from largegnn.embedding.new_rows import NewRows, fill_rows, grow_relation_rows
@@ -47,7 +48,9 @@ _log = logging.getLogger(__name__)
 _LARGE_GROWTH = 0.1  # share of entities training did not see from which it should be done anew
 
 
-def update_run(folder: Path, added: Additions, out: Path, form: str = "auto", device: str | None = None) -> None:
+def update_run(
+    folder: Path, added: Additions, out: Path, form: str = "auto", device: str | None = None, cluster: str | None = None
+) -> None:
     """Build in `out` the run of `folder` enlarged by what was added."""
     _refuse_existing(out)  # before anything is read; and again once no other update can make it
     run = _finished_run(folder)
@@ -60,7 +63,7 @@ def update_run(folder: Path, added: Additions, out: Path, form: str = "auto", de
         literals if run.settings.keep_literals else None,
     )
     _warn_of_growth(run, grown)
-    settings = _grown_settings(run.settings, run.artifact("task", AlignmentTask), grown.task, device)
+    settings = _grown_settings(run.settings, run.artifact("task", AlignmentTask), grown.task, device, cluster)
     partial = out.with_name(f".{out.name}.partial")
     try:
         with hold_place(out):
@@ -68,7 +71,8 @@ def update_run(folder: Path, added: Additions, out: Path, form: str = "auto", de
             shutil.rmtree(partial, ignore_errors=True)  # what a killed update left
             try:
                 partial.mkdir(parents=True)
-                _build(partial, run, grown, settings, _inputs(run, folder, added))
+                with open_cluster(settings.cluster, partial, settings.device):
+                    _build(partial, run, grown, settings, _inputs(run, folder, added))
                 partial.rename(out)
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
@@ -157,9 +161,12 @@ def _trained(old: AlignmentTask, grown: EnlargedTask) -> Mask:
     return trained
 
 
-def _grown_settings(settings: Settings, old: AlignmentTask, new: AlignmentTask, device: str | None) -> Settings:
+def _grown_settings(
+    settings: Settings, old: AlignmentTask, new: AlignmentTask, device: str | None, cluster: str | None
+) -> Settings:
     """The settings of the run; a cap given as a number grows with the graph, so that its parts still fit."""
     changes = [] if device is None else [f"device={device}"]
+    changes += [] if cluster is None else [f"cluster.address={cluster}"]
     cap = settings.landmarks.cap
     if not isinstance(cap, str) and new.num_entities > old.num_entities:
         changes.append(f"landmarks.cap={math.ceil(cap * new.num_entities / old.num_entities)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from largegnn.settings.cluster import ClusterSettings
 from largegnn.settings.comparing import CompareSettings
 from largegnn.settings.data import DataSettings, ProtocolSettings
 from largegnn.settings.describe import SettingInfo, describe
@@ -22,6 +23,7 @@ __all__ = [
     "METHODS",
     "PRESETS",
     "WORLD_PRESETS",
+    "ClusterSettings",
     "CompareSettings",
     "DataSettings",
     "DivisionSettings",

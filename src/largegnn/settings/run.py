@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from largegnn.seams.tables import CHANNELS, ENGINES
+from largegnn.settings.cluster import ClusterSettings
 from largegnn.settings.comparing import CompareSettings
 from largegnn.settings.data import DataSettings, ProtocolSettings
 from largegnn.settings.division import DivisionSettings, LandmarkSettings
@@ -43,6 +44,7 @@ class Settings(Section):
     match: MatchSettings = MatchSettings()
     evaluate: EvaluateSettings = EvaluateSettings()
     report: ReportSettings = ReportSettings()
+    cluster: ClusterSettings = ClusterSettings()
 
     @property
     def keep_literals(self) -> bool:

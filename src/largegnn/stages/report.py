@@ -86,6 +86,7 @@ class RunSummary:
             "literals": to_plain(self.literals),
             "plan": to_plain(self.plan),
             "partition": quality,
+            "cluster": None if self.training is None else to_plain(self.training.cluster),
             "history": None if self.training is None else to_plain(self.training.history),
             "rounds": None if self.rounds is None else to_plain(self.rounds.history),
             "search": to_plain(self.search),

@@ -7,6 +7,7 @@ at a time; one that is finished is kept as a checkpoint until all are.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -16,11 +17,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from largegnn.artifacts import AlignmentTask, EpochRecord, SubgraphSet, TrainedModel
+from largegnn.artifacts.history import ClusterUse
 from largegnn.machine.devices import choose_device
+from largegnn.machine.worker_pool import worker_pool
 from largegnn.planning.repartitioning import divisions_of_training, epochs_between_divisions
 from largegnn.settings import IntegrateSettings, ProtocolSettings, TrainSettings
 
 if TYPE_CHECKING:
+    from largegnn.cluster.visits import RayVisits
     from largegnn.embedding.model import EmbeddingModel
     from largegnn.embedding.options import TrainOptions
 
@@ -32,9 +36,10 @@ Divisions = Callable[[int], SubgraphSet]
 
 @dataclass(frozen=True)
 class TrainOutcome:
-    """What every epoch was like, member after member."""
+    """What every epoch was like, member after member, and what was taken of a cluster, where there was one."""
 
     history: tuple[EpochRecord, ...]
+    cluster: ClusterUse | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,7 @@ def train(
     every = epochs_between_divisions(train, len(task.triples), len(task.seeds(protocol.seeds_from)), on_gpu)
     each = divisions_of_training(train, every)
     history: list[EpochRecord] = []
+    uses: list[ClusterUse] = []
 
     def members() -> Iterator[TrainedModel]:
         for member in range(train.members):
@@ -84,10 +90,11 @@ def train(
                 None if start is None else start.member(member),
             )
             history.extend(replace(epoch, member=member) for epoch in made.outcome.history)
+            uses.extend([] if made.outcome.cluster is None else [made.outcome.cluster])
             yield made.model
 
     model = TrainedModel.joined(members(), train.members)
-    return Trained(model, TrainOutcome(tuple(history)))
+    return Trained(model, TrainOutcome(tuple(history), ClusterUse.joined(uses) if uses else None))
 
 
 def member_seed(seed: int, member: int) -> int:
@@ -127,20 +134,40 @@ def _train_member(
         _begin_with(model, start)
     valid_links = task.held_out(protocol.seeds_from)
     validated_by = None if integrate.method == "full" else subgraphs
-    trainer = Trainer(
-        model,
-        divisions,
-        task.num_relations,
-        options,
-        seed,
-        checkpoints=None if work is None else CheckpointFolder(work / "checkpoints"),
-        best=None if work is None or not len(valid_links) else CheckpointFolder(work / "best", keep=1),
-        validate=_validator(task, validated_by, integrate.method == "average", options) if len(valid_links) else None,
-        choose=len(valid_links) >= _ENOUGH_TO_CHOOSE,
-        keep_last=train.members > 1,
-    )
-    history = trainer.run()
-    return Trained(_to_artifact(model, options), TrainOutcome(tuple(history)))
+    with _visit_workers(options, task.num_relations) as workers:
+        trainer = Trainer(
+            model,
+            divisions,
+            task.num_relations,
+            options,
+            seed,
+            checkpoints=None if work is None else CheckpointFolder(work / "checkpoints"),
+            best=None if work is None or not len(valid_links) else CheckpointFolder(work / "best", keep=1),
+            validate=None
+            if not len(valid_links)
+            else _validator(task, validated_by, integrate.method == "average", options),
+            workers=workers,
+            choose=len(valid_links) >= _ENOUGH_TO_CHOOSE,
+            keep_last=train.members > 1,
+        )
+        history = trainer.run()
+    use = None if workers is None else workers.tally.use()
+    return Trained(_to_artifact(model, options), TrainOutcome(tuple(history), use))
+
+
+@contextlib.contextmanager
+def _visit_workers(options: TrainOptions, num_relations: int) -> Iterator[RayVisits | None]:
+    """The workers of the cluster, where the run has one."""
+    pool = worker_pool()
+    if pool is None:
+        yield None
+        return
+    from largegnn.cluster.pool import RayPool
+    from largegnn.cluster.visits import RayVisits
+
+    assert isinstance(pool, RayPool)
+    with RayVisits(pool, options, num_relations) as workers:
+        yield workers
 
 
 def _validator(

@@ -1,0 +1,68 @@
+"""`largegnn cluster check`: what each machine of a cluster has, and whether a run can use it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from largegnn.cli import options
+from largegnn.cli.tables import number, print_table
+from largegnn.errors import InputError
+
+if TYPE_CHECKING:
+    from largegnn.cluster.nodes import Node
+
+__all__ = ["cluster_commands"]
+
+cluster_commands = typer.Typer(help="Look at a Ray cluster before a run uses it.", no_args_is_help=True)
+_VERSIONS = ("python", "largegnn", "torch", "ray")
+
+
+@cluster_commands.callback()
+def _look() -> None:
+    """Look at a Ray cluster before a run uses it."""
+
+
+@cluster_commands.command("check")
+def check_command(
+    address: Annotated[str, typer.Argument(help="auto, local or HOST:PORT.")] = "auto",
+    run_folder: Annotated[
+        Path | None, typer.Option("--run-folder", help="A folder that every node must see, such as that of a run.")
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Say what each node of a cluster has, whether it sees a folder, and refuse a cluster that no run could use."""
+    from largegnn.cluster.connecting import connection
+    from largegnn.cluster.nodes import ask_nodes, refuse_unfit
+
+    if address == "none":
+        raise InputError("there is no cluster to check", expected="auto, local or HOST:PORT", found=address)
+    if run_folder is not None and not run_folder.is_dir():
+        raise InputError("there is no such folder", where=str(run_folder), fix="make it, or name another")
+    with connection(address) as ray:
+        nodes = ask_nodes(ray, run_folder)
+    if as_json:
+        typer.echo(
+            json.dumps([dataclasses.asdict(node) | {"versions": dict(node.versions)} for node in nodes], indent=1)
+        )
+    else:
+        _show(nodes)
+    refuse_unfit(nodes)
+    if not as_json:
+        cpus, gpus = (sum(getattr(node, name) for node in nodes) for name in ("num_cpus", "num_gpus"))
+        workers = f"{gpus:.0f} workers on GPUs" if gpus else f"{cpus:.0f} workers"
+        typer.echo(f"A run would take {workers}, and keep a share of the entity table on each of {len(nodes)} nodes.")
+
+
+def _show(nodes: list[Node]) -> None:
+    seen = {True: "yes", False: "no", None: "-"}
+    rows = []
+    for node in nodes:
+        versions = dict(node.versions)
+        sizes = (f"{node.num_cpus:g}", f"{node.num_gpus:g}", number(round(node.memory_mb)))
+        rows.append((node.name, *sizes, *(versions.get(name, "?") for name in _VERSIONS), seen[node.sees_folder]))
+    print_table("nodes", ("node", "CPUs", "GPUs", "memory MB", *_VERSIONS, "sees folder"), rows)

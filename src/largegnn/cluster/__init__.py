@@ -1,0 +1,1 @@
+"""The same stages over several machines, on Ray (optional: `pip install 'largegnn[cluster]'`)."""

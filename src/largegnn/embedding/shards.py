@@ -1,0 +1,101 @@
+"""Shards of the entity table, and the dense weights all visits share: who keeps what while many visit at once.
+
+In: rows taken by a visit, rows given back by it. Out: a table to which every visit has added its change.
+The idea: a shard owns a range of entities. A visit takes a copy of rows and state and gives back what it made of them.
+Rows nobody else gave back in between are simply replaced, so that visits one after another make exactly what one
+process makes. Rows that others changed in between (landmarks, which several subgraphs hold) get the visit's change
+added to theirs; the mean squares of their gradients become the mean of both, which can be neither negative nor zero.
+A shard remembers what it handed out until it comes back, so a visit that is lost is simply forgotten and made again,
+and one that is given back twice counts once.
+Dense weights follow the same rule; the mean squares of their gradients are those of the last visit.
+Cost: O(k d) for k rows. Memory: the rows, their state, one number a row, and the rows of visits under way.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from largegnn.artifacts import FloatArray, IntArray
+from largegnn.embedding.row_state import DenseState, RowState
+
+__all__ = ["DenseCenter", "TableShard", "shard_bounds"]
+
+
+def shard_bounds(num_entities: int, num_shards: int) -> IntArray:
+    """Where each shard's range of entities begins, and the last ends, (num_shards + 1,)."""
+    return np.linspace(0, num_entities, num_shards + 1).astype(np.int64)
+
+
+class TableShard:
+    """Rows and state of the entities from `first` on, with visits under way."""
+
+    def __init__(self, first: int, num_rows: int, dim: int) -> None:
+        self._first = first
+        self._rows = np.zeros((num_rows, dim), dtype=np.float32)
+        self._squares = np.zeros((num_rows, dim), dtype=np.float32)
+        self._changed = np.zeros(num_rows, dtype=np.int64)  # which give-back changed the row last
+        self._clock = 0
+        self._out: dict[int, tuple[IntArray, RowState, int]] = {}
+
+    def process(self) -> int:
+        """The id of the process it is in; that it answers is what one asks for."""
+        return os.getpid()
+
+    def fill(self, start: int, state: RowState) -> None:
+        """Set the rows from entity `start` on; what visits have taken before is forgotten."""
+        here = slice(start - self._first, start - self._first + len(state.rows))
+        self._rows[here], self._squares[here] = state.rows, state.squares
+        self._out.clear()
+
+    def read(self, start: int, stop: int) -> RowState:
+        """The rows and state of the entities from `start` to `stop`."""
+        here = slice(start - self._first, stop - self._first)
+        return RowState(self._rows[here].copy(), self._squares[here].copy())
+
+    def take(self, visit: int, entities: IntArray, others: IntArray) -> tuple[RowState, FloatArray]:
+        """Rows and state of `entities` (k,) for a visit, to be given back, and the rows of `others` (c,)."""
+        at = entities - self._first
+        taken = RowState(self._rows[at], self._squares[at])
+        self._out[visit] = at, taken, self._clock
+        return taken, self._rows[others - self._first]
+
+    def give(self, visit: int, made: RowState) -> int:
+        """Add what a visit made of the rows it took; how many others had changed. One unknown here changes nothing."""
+        if visit not in self._out:
+            return 0
+        at, taken, clock = self._out.pop(visit)
+        self._clock += 1
+        touched = self._changed[at] > clock
+        shared, alone = at[touched], at[~touched]
+        self._rows[alone], self._squares[alone] = made.rows[~touched], made.squares[~touched]
+        self._rows[shared] += made.rows[touched] - taken.rows[touched]
+        self._squares[shared] = (self._squares[shared] + made.squares[touched]) / 2
+        self._changed[at] = self._clock
+        return len(shared)
+
+    def drop(self, visit: int) -> None:
+        """Forget a visit that will not come back."""
+        self._out.pop(visit, None)
+
+
+class DenseCenter:
+    """Relation rows and encoder weights that all visits begin with and add their change to."""
+
+    def __init__(self, state: DenseState) -> None:
+        self.state = state
+        self._version = 0
+
+    def take(self) -> tuple[int, DenseState]:
+        """The present weights, and the version they are of."""
+        return self._version, self.state
+
+    def give(self, version: int, taken: DenseState, made: DenseState) -> None:
+        """Put in their place what a visit made of the weights it took; if others did meanwhile, add its change."""
+        if version == self._version:
+            self.state = made
+        else:
+            # The mean over the workers instead of the sum learns far less (docs/notebook.md has the measurement).
+            self.state = DenseState(self.state.values + (made.values - taken.values), made.squares)
+        self._version += 1
