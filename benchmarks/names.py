@@ -162,11 +162,12 @@ def page(records: list[dict[str, Any]]) -> str:
         "| set | system | channels | seeds | F1 | P | R | plain F1 | expected P | H@1 CSLS / transport | seconds |",
         "|" + "---|" * 11,
     ]
-    for row in records:
+    sets = list(dict.fromkeys(row["set"] for row in records))
+    for row in sorted(records, key=lambda row: sets.index(row["set"])):
         hits = " / ".join(f"{value:.3f}" for value in row.get("hits@1", {}).values())
         shares = (row["partial_f1"], row["partial_precision"], row["recall"], row["f1"], row.get("expected"))
         cells = " | ".join("" if value is None else f"{value:.3f}" for value in shares)
-        seconds = row.get("seconds", "")
+        seconds = f"{row['seconds']}{' (GPU)' if row['origin']['machine']['gpu'] else ''}" if "seconds" in row else ""
         lines.append(
             f"| {row['set']} | {row['system']} | {row.get('channels', '')} | {row['seeds']:,} | {cells} | {hits} "
             f"| {seconds} |"
