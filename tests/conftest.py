@@ -21,6 +21,7 @@ settings.load_profile("project")
 # Files that take long, longest first: they are started first, so that no worker is left alone with one at the end.
 LONG = (
     "cli/test_killed_align.py",
+    "cluster/test_two_nodes.py",
     "stages/test_train.py",
     "cli/test_large.py",
     "cli/test_interrupted.py",
@@ -37,7 +38,6 @@ LONG = (
     "runs/test_limited_memory.py",
     "runs/test_repartition.py",
     "runs/test_pipeline.py",
-    "embedding/test_exchange.py",
     "embedding/test_resuming.py",
     "embedding/test_feeding.py",
     "cli/test_cli.py",
