@@ -45,7 +45,7 @@ def settings_of(parts: int, cap: int | None) -> Settings:
 
 def options_of(dim: int, epochs: int) -> TrainOptions:
     """The defaults of the settings, over one division."""
-    return TrainOptions(**TrainSettings(dim=dim, epochs=epochs, repartition_every=0).model_dump())
+    return TrainOptions(**TrainSettings(dim=dim, epochs=epochs, repartition_every=0).model_dump(exclude={"members"}))
 
 
 def trainer_for(subgraphs: SubgraphSet, counts: tuple[int, int], options: TrainOptions) -> Trainer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tarfile
 from collections.abc import Callable, Iterator
@@ -58,6 +59,16 @@ TRAIN, VALID, TEST = "a A\nc C\n", "b B\n", "d D\ne E\n"
 
 def tabbed(text: str) -> str:
     return text.replace(" ", "\t")
+
+
+@pytest.fixture(autouse=True)
+def _all_is_logged() -> None:
+    """Each test begins with loggers as they are at first: servers of earlier tests set them as they like."""
+    logging.disable(logging.NOTSET)
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.partition(".")[0] == "largegnn" and isinstance(logger, logging.Logger):
+            logger.disabled, logger.propagate = False, True
+            logger.setLevel(logging.NOTSET)
 
 
 @pytest.fixture

@@ -14,7 +14,9 @@ from tests.embedding.small_runs import train_options
 
 def test_the_defaults_are_those_of_the_settings_and_no_others() -> None:
     assert all(field.default is field.default_factory for field in dataclasses.fields(TrainOptions))
-    assert dataclasses.asdict(TrainOptions(**TrainSettings().model_dump())) == TrainSettings().model_dump()
+    # Members are trained one after the other: of them a trainer knows nothing.
+    defaults = TrainSettings().model_dump(exclude={"members"})
+    assert dataclasses.asdict(TrainOptions(**defaults)) == defaults
 
 
 @pytest.mark.parametrize(

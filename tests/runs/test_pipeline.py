@@ -265,12 +265,16 @@ def test_a_full_disk_is_said_and_leaves_what_was_done(toy_folder: Path, tmp_path
 def test_what_a_gpu_took_is_recorded(toy_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Gpu:
         peak = 7 << 30
+        is_released = False
 
         def reset_peak_memory_stats(self) -> None:
             self.peak = 3 << 20
 
         def max_memory_allocated(self) -> int:
             return self.peak
+
+        def empty_cache(self) -> None:
+            self.is_released = True
 
     given = DataInput(folder=toy_folder)
     monkeypatch.setattr(metering, "_gpu", lambda: None)
@@ -280,6 +284,7 @@ def test_what_a_gpu_took_is_recorded(toy_folder: Path, tmp_path: Path, monkeypat
     monkeypatch.setattr(metering, "_gpu", lambda: gpu)
     run = run_pipeline(tmp_path / "with", given, Settings(), last="load")
     assert run.cost("load").peak_gpu_mb == RunStore(tmp_path / "with").stages["load"].peak_gpu_mb == 3.0
+    assert gpu.is_released
 
 
 def test_a_run_is_told_apart_by_what_it_lacks(tmp_path: Path) -> None:
