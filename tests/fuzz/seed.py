@@ -23,4 +23,4 @@ def num_inputs(usual: int, share: float = 1.0) -> int:
 
 def pytest_report_header() -> str:
     """The line at the top of a test run."""
-    return f"fuzz: LARGEGNN_FUZZ_SEED={SEED}, {num_inputs(300)} inputs for each reader (LARGEGNN_FUZZ)"
+    return f"fuzz: LARGEGNN_FUZZ_SEED={SEED}, {num_inputs(100)} inputs for each reader (LARGEGNN_FUZZ)"

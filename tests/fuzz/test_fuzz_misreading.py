@@ -27,7 +27,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
 
 def mutated_files(folder: Path, form: str, also: str) -> Iterator[Trial]:
     documents = corpus.files()["triples"][form]
-    for number in range(num_inputs(300)):
+    for number in range(num_inputs(150)):
         rng = generator("misreading", form, also, number)
         path = folder / f"{number}.{form}"
         path.write_bytes(mutate(rng, rng.choice(documents), documents, FORMATS[form]))

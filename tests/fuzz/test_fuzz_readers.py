@@ -24,7 +24,7 @@ def mutated_files(kind: str, form: str, folder: Path) -> Iterator[Trial]:
     files = corpus.files()
     documents, others = files[kind][form], [data for forms in files.values() for data in forms.get(form, [])]
     # Parquet is read in a process of its own, half a second each.
-    usual = 200 if form != "parquet" else 12
+    usual = 100 if form != "parquet" else 8
     for number in range(num_inputs(usual) if kind == "triples" else num_inputs(usual // 4, 1 / 4)):
         rng = generator(kind, form, number)
         data = mutate(rng, rng.choice(documents), others, FORMATS[form])

@@ -76,7 +76,7 @@ def test_mutated_settings_files(judge: Judge, tmp_path: Path) -> None:
     lines = [written(setting.key, toml_value(setting.default)).encode() for setting in describe(Settings)]
 
     def trials() -> Iterator[Trial]:
-        for number in range(num_inputs(300)):
+        for number in range(num_inputs(150)):
             rng = generator("toml", number)
             path = tmp_path / f"{number}.toml"
             path.write_bytes(mutate(rng, rng.choice(lines), [*lines, whole], FORMATS["toml"]))
@@ -90,7 +90,7 @@ def test_mutated_overrides(judge: Judge) -> None:
     lines = [f"{setting.key}={toml_value(setting.default)}".encode() for setting in describe(Settings)]
 
     def trials() -> Iterator[Trial]:
-        for number in range(num_inputs(300)):
+        for number in range(num_inputs(150)):
             rng = generator("set", number)
             text = mutate(rng, rng.choice(lines), lines, FORMATS["toml"]).decode("utf-8", "surrogateescape")
             yield Trial(f"set-{number}", [None, text.replace("\0", "")])
@@ -108,7 +108,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     odd = [(f"{key}-{name}", f"{key}={value}") for key, name, value in settings() if len(value) < 10_000]
     trials = [
         Trial(f"{command[0]}-{name}", [*command, "--set", override])
-        for command, count in ((["config"], num_inputs(40, 1 / 20)), (align, num_inputs(15, 1 / 20)))
+        for command, count in ((["config"], num_inputs(25, 1 / 20)), (align, num_inputs(10, 1 / 20)))
         for name, override in rng.sample(odd, min(count, len(odd)))
     ]
     with Judge("tests.fuzz.checks:run_command", align) as judge:
