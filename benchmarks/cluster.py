@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime
 import json
 import logging
 import os
@@ -48,11 +47,10 @@ from largegnn.evaluation.metrics import rank_links
 from largegnn.machine.progress import progress
 from largegnn.machine.worker_pool import using_pool
 from largegnn.matching.searchers import search_both
-from largegnn.paper.origin import machine_name
+from largegnn.paper.origin import origin_of
 from largegnn.runs.on_task import run_task
 from largegnn.settings import ClusterSettings, Settings
 from largegnn.stages.train import TrainOutcome
-from largegnn.version import __version__
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "results" / "cluster.jsonl"
@@ -295,9 +293,9 @@ def main() -> None:
         parser.error("a data set is needed")
     task = None if options.folder is None else api.load(options.folder).task
     name = "made up" if options.folder is None else options.folder.name
-    about = {"what": options.what, "set": name, "version": __version__, "machine": machine_name("cpu")}
+    origin = origin_of(Settings(), [] if options.folder is None else [options.folder]).model_dump()
     for row in WAYS[options.what](task, options):
-        record = about | {"date": datetime.datetime.now(datetime.UTC).date().isoformat(), **row}
+        record = {"what": options.what, "set": name, **row, "origin": origin}
         print(json.dumps(record))
         sys.stdout.flush()
         with options.json.open("a", encoding="utf-8") as sink:

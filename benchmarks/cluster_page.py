@@ -24,8 +24,9 @@ def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], not
 
 
 def spread(values: list[float]) -> str:
-    """Mean and deviation."""
-    return f"{statistics.mean(values):.4f} ± {statistics.pstdev(values):.4f}"
+    """Mean, and the sample deviation where there are several."""
+    mean = f"{statistics.mean(values):.4f}"
+    return f"{mean} ± {statistics.stdev(values):.4f}" if len(values) > 1 else mean
 
 
 def accuracy(records: list[Record]) -> str:

@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import datetime
 import json
-import subprocess
 import zlib
 from pathlib import Path
 from typing import Any
@@ -29,16 +27,15 @@ from largegnn.artifacts import Alignment, AlignmentTask, EntityEmbeddings, IntAr
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.data.links import num_held_out
 from largegnn.evaluation.pair_metrics import precision_recall_f1
-from largegnn.paper.origin import machine_name
+from largegnn.paper.origin import origin_of
 from largegnn.runs.on_task import run_task
 from largegnn.runs.pipeline import resume_input
 from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore
-from largegnn.settings import PRESETS, Settings, flat_settings, resolve
+from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages.evaluate import evaluate
 from largegnn.stages.match import MatchOutcome
 from largegnn.stages.rounds import RoundsOutcome
-from largegnn.version import __version__
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "results" / "few_seeds.jsonl"
@@ -130,12 +127,8 @@ def measure(run: Run, task: AlignmentTask) -> list[Row]:
     return rows
 
 
-def about(run: Run, task: AlignmentTask) -> Row:
-    """What a figure needs beside it: protocol, version, commit, date, machine, settings that are no defaults."""
-    default, own = (flat_settings(each.model_dump(mode="json")) for each in (Settings(), run.settings))
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
-    )
+def about(folder: Path, run: Run, task: AlignmentTask) -> Row:
+    """What a figure needs beside it."""
     return {
         "protocol": {
             "train": len(task.train_links),
@@ -143,13 +136,8 @@ def about(run: Run, task: AlignmentTask) -> Row:
             "test": len(task.test_links),
             "ranked": "source to target, among all test targets; ties against us",
         },
-        "settings": {key: value for key, value in own.items() if value != default[key]},
-        "seed": run.settings.seed,
-        "version": __version__,
-        "commit": commit.stdout.strip(),
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": machine_name("cpu"),
         "seconds": round(sum(run.cost(name).seconds for name in run.finished())),
+        "origin": origin_of(run.settings, [folder], channels=run.channels()).model_dump(),
     }
 
 
@@ -187,7 +175,7 @@ def main() -> None:
                 place = "_".join([folder.name, f"{share:g}", str(options.draw), *options.set])
                 run = finished_run(options.runs / place, task, resolve(Settings, PRESETS, overrides=overrides))
                 for row in measure(run, task):
-                    records.append({**key, **row, **about(run, task)})
+                    records.append({**key, **row, **about(folder, run, task)})
                     print(json.dumps(records[-1]), flush=True)
                     with options.json.open("a", encoding="utf-8") as sink:
                         sink.write(json.dumps(records[-1]) + "\n")

@@ -14,9 +14,7 @@ docs/measurements/reviewing.md from them.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -25,11 +23,10 @@ from typing import Any
 from largegnn import api
 from largegnn.data.decisions import verdicts
 from largegnn.data.links import read_named_links
-from largegnn.paper.origin import machine_name
+from largegnn.paper.origin import origin_of
 from largegnn.result import AlignmentResult
 from largegnn.review.session import ReviewSession
 from largegnn.review.worklist import Filters
-from largegnn.version import __version__
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "results" / "reviewing.jsonl"
@@ -85,23 +82,18 @@ def corrected(found: Pairs, log: Path) -> Pairs:
     return kept | accepted
 
 
-def stamp(folder: Path, result: AlignmentResult, settings: dict[str, Any], given: argparse.Namespace) -> dict[str, Any]:
+def stamp(folder: Path, result: AlignmentResult, given: argparse.Namespace) -> dict[str, Any]:
     """Where a row comes from."""
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    channels = list(result.run.channels())
     return {
         "set": folder.name,
         "protocol": {
             "seeds": len(result.task.given_seeds("train")),
-            "channels": list(result.run.channels()),
+            "channels": channels,
             "gold": "all links that are no seeds, plain",
             "decisions_each": given.each,
         },
-        "settings": settings,
-        "seed": result.run.settings.seed,
-        "version": __version__,
-        "commit": commit.stdout.strip() or None,
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": machine_name("cpu"),
+        "origin": origin_of(result.run.settings, files_of(folder), channels=channels).model_dump(),
     }
 
 
@@ -160,7 +152,7 @@ def main() -> None:
         first = api.align(*files_of(given.folder), out=Path(scratch) / "first", settings=settings)
         names = first.names.entities
         truth -= {(names[one], names[other]) for one, other in first.task.train_links.tolist()}
-        before, origin = pairs_of(first), stamp(given.folder, first, settings, given)
+        before, origin = pairs_of(first), stamp(given.folder, first, given)
 
         def keep(**row: Any) -> None:
             line = json.dumps({**origin, **row})

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime
 import json
 import statistics
-import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -35,13 +33,12 @@ from largegnn.matching.candidates import edge_ranks
 from largegnn.matching.channels import ChannelContext, gather_candidates
 from largegnn.matching.relations import RelationCounts
 from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
-from largegnn.paper.origin import machine_name
+from largegnn.paper.origin import origin_of
 from largegnn.runs.pipeline import resume_input
 from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore
-from largegnn.settings import MatchSettings, Settings, flat_settings
+from largegnn.settings import MatchSettings
 from largegnn.stages.search import search
-from largegnn.version import __version__
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "no rules": {"channels": ("structure",)},
@@ -183,22 +180,12 @@ def _runs(folders: list[Path], are_members: bool) -> Iterator[tuple[str, list[Ru
 
 
 def _about(runs: list[Run]) -> Row:
-    """What a figure needs beside it."""
-    default, own = (flat_settings(each.model_dump(mode="json")) for each in (Settings(), runs[0].settings))
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
-    )
+    """What a figure needs beside it. Matching is done with the defaults here, whatever the run did."""
+    settings = runs[0].settings.model_copy(update={"match": MatchSettings()})
     return {
         "protocol": "among all entities that are no seeds, mean of both directions",
-        # Matching is done with the defaults here, whatever the run did.
-        "settings": {
-            key: value for key, value in own.items() if value != default[key] and not key.startswith("match.")
-        },
         "seeds": [run.settings.seed for run in runs],
-        "version": __version__,
-        "commit": commit.stdout.strip(),
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": machine_name("cpu"),
+        "origin": origin_of(settings, []).model_dump(),
     }
 
 

@@ -10,7 +10,6 @@ docs/measurements/reviewing.md from them.
 from __future__ import annotations
 
 import argparse
-import datetime
 import http.client
 import json
 import os
@@ -24,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from largegnn import api
-from largegnn.paper.origin import machine_name
-from largegnn.version import __version__
+from largegnn.paper.origin import origin_of
+from largegnn.runs.pipeline import resume_input
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "results" / "serving.jsonl"
@@ -91,14 +90,10 @@ def main() -> None:
         write_page()
         return
     texts = texts_of(given.run, 20_000)
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    how = "one client, one connection, POST as a form, limit 5, names drawn at random with seed 0"
     origin = {
         "run": given.run.resolve().name,
-        "protocol": "one client, one connection, POST as a form, limit 5, names drawn at random with seed 0",
-        "version": __version__,
-        "commit": commit.stdout.strip() or None,
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": machine_name("cpu"),
+        "origin": origin_of(resume_input(given.run)[1], [], protocol={"client": how}).model_dump(),
     }
     started = time.perf_counter()
     command = [sys.executable, "-m", "largegnn", "serve", str(given.run), "--port", "0"]

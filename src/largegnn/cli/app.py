@@ -113,15 +113,18 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(3)
 
 
-# "libllvmlite" is there wherever numba is: it cannot be loaded where it cannot be mapped.
-_OUT_OF_MEMORY = ("failed to map segment", "Cannot allocate memory", "libllvmlite.so")
+_OUT_OF_MEMORY = ("failed to map segment", "Cannot allocate memory")
 
 
-def _is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory is what was missing; a library that cannot be mapped says so in words alone."""
-    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
-        return True
-    return any(words in str(error) for words in _OUT_OF_MEMORY)
+def _is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether memory is what was missing, here or in what led here; a library that cannot be mapped says it in words."""
+    while error is not None:
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+            return True
+        if any(words in str(error) for words in _OUT_OF_MEMORY):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _run(arguments: list[str] | None) -> None:
