@@ -117,7 +117,7 @@ _OUT_OF_MEMORY = ("failed to map segment", "Cannot allocate memory")
 
 
 def _is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether memory is what was missing, here or in what led here; a library that cannot be mapped says it in words."""
+    """Whether memory is what was missing, here or in what led here; a library that is not mapped says it in words."""
     while error is not None:
         if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
             return True
