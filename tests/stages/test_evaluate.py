@@ -21,7 +21,6 @@ from largegnn.artifacts import (
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.evaluation.metrics import MOST_PRODUCTS
 from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.stages import evaluate as evaluating
 from largegnn.stages.evaluate import evaluate
 from tests.noisy_vectors import noisy_vectors, tiny_task
 
@@ -246,7 +245,7 @@ def test_too_much_work_is_done_for_a_sample_of_the_links(task: AlignmentTask, mo
     whole = judge(task, embeddings, settings_of())
     monkeypatch.setattr("largegnn.matching.dense._MOST_ROWS", 10)
     monkeypatch.setitem(MOST_PRODUCTS, "cpu", 0)
-    monkeypatch.setattr(evaluating, "_LEAST_RANKED", len(task.test_links) // 2)
+    monkeypatch.setattr("largegnn.stages.contest._LEAST_RANKED", len(task.test_links) // 2)
     sampled = judge(task, embeddings, settings_of())
     assert sampled.protocol.num_ranked_links == len(task.test_links) // 2
     for plain in ("cosine", "csls"):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from largegnn.artifacts.arrays import FloatArray, IntArray, frozen
+from largegnn.artifacts.arrays import FloatArray, IntArray, Mask, frozen
 from largegnn.artifacts.pairs import are_among, pair_keys
 from largegnn.errors import ArtifactError
 
@@ -63,14 +63,26 @@ class CandidateGraph:
 
     def joined_with(self, pairs: IntArray, missing: float = 0.0) -> CandidateGraph:
         """The graph with the pairs (p, 2) as edges too; new edges have `missing` as evidence in every column."""
+        return self.grown_by(pairs, missing)[0]
+
+    def grown_by(self, pairs: IntArray, missing: float = 0.0) -> tuple[CandidateGraph, Mask]:
+        """The graph joined with the pairs (p, 2), and which of its edges are new."""
         # Sorted by hand: np.unique hashes, and numbers packed like these collide, which is a hundred times slower.
-        new = np.sort(pair_keys(pairs[self.find(pairs) < 0]))
-        new = new[np.diff(new, prepend=-1) != 0]
-        keys = np.concatenate([pair_keys(self.pairs()), new])
-        order = np.argsort(keys, kind="stable")
-        rest = np.full(len(new), missing, dtype=np.float32)
-        evidence = {name: np.concatenate([values, rest])[order] for name, values in self.evidence.items()}
-        return CandidateGraph(keys[order] >> 32, keys[order] & 0xFFFFFFFF, evidence)
+        wanted = np.sort(pair_keys(pairs))
+        wanted = wanted[np.diff(wanted, prepend=-1) != 0]
+        at, is_there = self._places(wanted)
+        new = wanted[~is_there]
+        is_new = np.zeros(len(self) + len(new), dtype=bool)
+        is_new[at[~is_there] + np.arange(len(new))] = True
+
+        def both(old: npt.NDArray[Any], fresh: npt.NDArray[Any] | float) -> npt.NDArray[Any]:
+            column = np.empty(len(is_new), dtype=old.dtype)
+            column[is_new], column[~is_new] = fresh, old
+            return column
+
+        evidence = {name: both(values, missing) for name, values in self.evidence.items()}
+        ends = both(self.sources, new >> 32), both(self.targets, new & 0xFFFFFFFF)
+        return CandidateGraph(*ends, evidence), is_new
 
     def without(self, pairs: IntArray) -> CandidateGraph:
         """The graph without the edges of these pairs (p, 2)."""
@@ -86,11 +98,18 @@ class CandidateGraph:
 
     def find(self, pairs: IntArray) -> IntArray:
         """The edge of each pair (p, 2), or -1, (p,)."""
-        if not len(self):
-            return np.full(len(pairs), -1, dtype=np.int64)
-        keys, wanted = pair_keys(self.pairs()), pair_keys(pairs)
-        edge = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.where(keys[edge] == wanted, edge, -1)
+        at, is_there = self._places(pair_keys(pairs))
+        return np.where(is_there, at, -1)
+
+    def _places(self, wanted: IntArray) -> tuple[IntArray, Mask]:
+        """Before which edge each key (p,) belongs, and whether it is that edge's own."""
+        keys = self.sources.astype(np.int64)
+        keys <<= 32
+        keys |= self.targets
+        at = np.searchsorted(keys, wanted)
+        is_there: Mask = at < len(keys)
+        is_there[is_there] = keys[at[is_there]] == wanted[is_there]
+        return at, is_there
 
     def columns_but(self, left_out: Iterable[str]) -> tuple[str, ...]:
         """The names of the evidence, in the order it was given, but for some."""

@@ -28,5 +28,7 @@ def piece_size(count: int) -> int:
 
 def by_all_processors(work: Callable[[int, int], _Result], count: int, size: int) -> list[_Result]:
     """What `work` gives for each piece, in their order; pieces are taken, not dealt."""
+    if count <= size:  # no thread is started for one piece
+        return [work(0, count)] if count else []
     with ThreadPoolExecutor(num_processors()) as pool:
         return list(pool.map(lambda piece: work(*piece), pieces(count, size)))

@@ -17,6 +17,7 @@ from largegnn.artifacts import CandidateGraph, EdgeRanks, FloatArray, IntArray, 
 from largegnn.artifacts.arrays import frozen
 from largegnn.errors import ArtifactError
 from largegnn.machine.compiled import compiled
+from largegnn.machine.pieces import by_all_processors
 from largegnn.matching.uniting import unite
 
 __all__ = [
@@ -64,7 +65,9 @@ def mean_nearest(found: Neighbors, k: int) -> FloatArray:
 def edge_ranks(graph: CandidateGraph, scores: FloatArray) -> EdgeRanks:
     """The ranks of the edges at both ends: `rank_at` twice, for the price of one sort."""
     order = _by_score(scores)
-    return EdgeRanks(_count_off(graph.sources, order), _count_off(graph.targets, order))
+    ends = graph.sources, graph.targets
+    at_source, at_target = by_all_processors(lambda side, _: _count_off(ends[side], order), 2, 1)
+    return EdgeRanks(at_source, at_target)
 
 
 def among_best(ends: IntArray, scores: FloatArray, k: int) -> Mask:

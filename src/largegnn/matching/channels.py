@@ -99,9 +99,9 @@ def literals(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
     evidence = context.literal_evidence
     if not len(evidence.pairs):
         return graph
-    joined = graph.joined_with(evidence.pairs)
+    joined, is_new = graph.grown_by(evidence.pairs)
     if "cosine" in graph.evidence:
-        joined = _with_cosines(joined, graph, context)
+        joined = _with_cosines(joined, is_new, context)
     columns = {name: np.zeros(len(joined), dtype=np.float32) for name in evidence.columns}
     edges = joined.find(evidence.pairs)
     for name, values in zip(evidence.columns, evidence.evidence, strict=True):
@@ -147,16 +147,15 @@ def _best_by_literals(evidence: LiteralEvidence, sources: IntArray) -> IntArray:
     return best[sources]
 
 
-def _with_cosines(joined: CandidateGraph, before: CandidateGraph, context: ChannelContext) -> CandidateGraph:
-    """The joined candidates with cosine and CSLS for those that were not there `before`."""
+def _with_cosines(joined: CandidateGraph, is_new: Mask, context: ChannelContext) -> CandidateGraph:
+    """The joined candidates with cosine and CSLS for those that are new, (e,)."""
     cosines = np.array(joined.column("cosine"))
-    new = before.find(joined.pairs()) < 0
-    fresh = CandidateGraph(joined.sources[new], joined.targets[new])
-    cosines[new] = _cosines(fresh, context.embeddings)
-    found = joined.with_evidence(cosine=cosines)
+    fresh = CandidateGraph(joined.sources[is_new], joined.targets[is_new])
+    fresh = fresh.with_evidence(cosine=_cosines(fresh, context.embeddings))
+    cosines[is_new] = fresh.column("cosine")
     local = np.array(joined.column("csls"))
-    local[new] = csls(found, context.source_neighbors, context.target_neighbors, context.csls_k)[new]
-    return found.with_evidence(csls=local)
+    local[is_new] = csls(fresh, context.source_neighbors, context.target_neighbors, context.csls_k)
+    return joined.with_evidence(cosine=cosines, csls=local)
 
 
 def _with_similarity(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
@@ -198,7 +197,7 @@ def _searched(context: ChannelContext) -> Mask:
 
 def _with_pairs(graph: CandidateGraph, pairs: IntArray, context: ChannelContext) -> CandidateGraph:
     """The candidates with more pairs (p, 2), and what vectors say of these; literals were not asked about them."""
-    joined = _with_cosines(graph.joined_with(pairs), graph, context)
+    joined = _with_cosines(*graph.grown_by(pairs), context)
     return _with_similarity(joined, context) if "similarity" in graph.evidence else joined
 
 

@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from largegnn.artifacts import AlignmentTask, IntArray
 from largegnn.machine.compiled import compiled
+from largegnn.machine.pieces import by_all_processors
 
-__all__ = ["NeighborRows", "WayRows", "lower_bound", "neighbor_rows", "way_rows"]
+__all__ = ["NeighborRows", "WayRows", "both_neighbor_rows", "lower_bound", "neighbor_rows", "way_rows"]
 
 _DISCOUNT = 0.25
 
@@ -50,6 +51,12 @@ def neighbor_rows(task: AlignmentTask, side: int) -> NeighborRows:
     _note_neighbors(found.ptr, found.ids, found.ways, counts, found.ptr[:-1].copy(), ids, ways, reaches)
     reaches **= -_DISCOUNT
     return NeighborRows(found.ptr, ids, ways, reaches)
+
+
+def both_neighbor_rows(task: AlignmentTask) -> tuple[NeighborRows, NeighborRows]:
+    """The neighbours of both sides, at the same time."""
+    source, target = by_all_processors(lambda side, _: neighbor_rows(task, side), 2, 1)
+    return source, target
 
 
 def way_rows(task: AlignmentTask, side: int, *, by_relation: bool = True) -> WayRows:

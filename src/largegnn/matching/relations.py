@@ -22,7 +22,7 @@ from largegnn.artifacts import AlignmentTask, FloatArray, IntArray
 from largegnn.artifacts.relations import EXAMPLES, RelationAlignment
 from largegnn.machine.compiled import compiled
 from largegnn.machine.pieces import by_all_processors
-from largegnn.matching.neighbor_rows import NeighborRows, neighbor_rows
+from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows
 
 __all__ = ["Counterparts", "RelationCounts", "align_relations", "count_relations", "counterparts", "likelihood"]
 
@@ -89,7 +89,7 @@ def count_relations(
 def align_relations(task: AlignmentTask, pairs: IntArray, certainty: FloatArray) -> RelationAlignment:
     """The relations that answer to each other by the matched pairs (k, 2), with how sure that is and examples."""
     matched = counterparts(task, pairs, certainty)
-    counts, table, rows, totals = _count(task, neighbor_rows(task, 0), neighbor_rows(task, 1), matched)
+    counts, table, rows, totals = _count(task, *both_neighbor_rows(task), matched)
     sources = np.repeat(np.arange(task.num_source_relations), np.diff(counts.ptr))
     targets = counts.ways >> 1
     shares = [counts.seen / total[ids] for total, ids in zip(totals, (sources, targets), strict=True)]

@@ -26,7 +26,7 @@ from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArr
 from largegnn.machine.compiled import compiled
 from largegnn.machine.pieces import by_all_processors, piece_size
 from largegnn.machine.progress import progress
-from largegnn.matching.neighbor_rows import NeighborRows, lower_bound, neighbor_rows
+from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows, lower_bound
 from largegnn.matching.partial_transport import partial_plan
 from largegnn.matching.relations import Counterparts, RelationCounts, count_relations, counterparts, likelihood
 from largegnn.matching.walking import propose_pairs
@@ -62,7 +62,7 @@ class SupportFinder:
     def __init__(self, task: AlignmentTask, seeds: IntArray, weight: float = 0.6) -> None:
         """`weight` is what one unit of support adds to a score."""
         self._task, self._weight, self._seeds = task, weight, seeds
-        self._near = neighbor_rows(task, 0), neighbor_rows(task, 1)
+        self._near = both_neighbor_rows(task)
         self._counted: tuple[Counterparts, RelationCounts] | None = None
 
     def add_to(

@@ -139,8 +139,7 @@ def _search_pass(
             # Made once: fresh memory for every chunk costs a processor a quarter of the time.
             room = tile.exact.new_empty(step, len(tile.exact), dtype=scoring.score_type) if scoring.score_type else None
             # Queries come in larger pieces than they are searched in: a GPU that waits for each chunk idles in between.
-            for piece_start in range(0, len(queries), _LOAD_ROWS):
-                piece = queries.piece(piece_start, piece_start + _LOAD_ROWS, device)
+            for piece_start, piece in queries.pieces(_LOAD_ROWS, device):
                 for start in range(0, len(piece), step):
                     rows = piece[start : start + step]
                     here = slice(piece_start + start, piece_start + start + len(rows))
@@ -184,9 +183,8 @@ def _load_tile(corpus: UnitRows, first: int, size: int, scoring: Scoring, device
     """Read, normalise and shorten the rows of a tile."""
     num_rows = -(-size // _TILE_ALIGNMENT) * _TILE_ALIGNMENT
     exact = torch.zeros(num_rows, corpus.dim, device=device)
-    for start in range(0, size, _LOAD_ROWS):
-        stop = min(start + _LOAD_ROWS, size)
-        exact[start:stop] = corpus.piece(first + start, first + stop, device)
+    for start, rows in corpus.between(first, first + size).pieces(_LOAD_ROWS, device):
+        exact[start : start + len(rows)] = rows
     slip = torch.zeros((), device=device)
     if scoring.shorten is None:
         return _Tile(first, size, exact, exact, slip)

@@ -13,6 +13,9 @@ Cost: checking reads the vectors once, in pieces of some tens of megabytes; scor
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +26,7 @@ from torch import Tensor
 
 from largegnn.artifacts import FloatArray, IntArray, Neighbors, SearchRecord
 from largegnn.errors import ArtifactError
+from largegnn.machine.pieces import by_all_processors
 
 __all__ = [
     "NO_KEY",
@@ -36,7 +40,7 @@ __all__ = [
     "unpack",
 ]
 
-_PIECE_ROWS = 1 << 15
+_CHECKED_ROWS = 1 << 13  # by one processor at a time
 _PIECE_BYTES = 1 << 28
 _LOW = 0xFFFFFFFF  # the indices half of a key, counted down, so that the smaller index is the larger key
 NO_KEY = -(1 << 63)
@@ -71,9 +75,49 @@ class UnitRows:
         """The rows at these indices, ascending, as rows of their own."""
         return UnitRows(self.vectors, self.positions(indices))
 
+    def between(self, start: int, stop: int) -> UnitRows:
+        """The rows of the indices from start to stop, as rows of their own."""
+        if self.kept is None:
+            return UnitRows(self.vectors[start:stop])
+        return UnitRows(self.vectors, self.kept[start:stop])
+
     def piece(self, start: int, stop: int, device: torch.device | str = "cpu") -> Tensor:
         """Unit rows of the indices from start to stop, (stop - start, d) float32; a copy."""
         return _units(self.vectors[start:stop] if self.kept is None else self.vectors[self.kept[start:stop]], device)
+
+    def pieces(self, size: int, device: torch.device | str = "cpu") -> Iterator[tuple[int, Tensor]]:
+        """Where each piece of `size` indices begins, and its unit rows (size, d) on the device; a copy.
+
+        For a GPU the next piece is fetched from the file while this one is worked on.
+        """
+        starts = range(0, len(self), size)
+        if torch.device(device).type == "cpu":
+            yield from ((start, self.piece(start, start + size)) for start in starts)
+            return
+        staged = [torch.empty(min(size, len(self)), self.dim, pin_memory=True) for _ in range(2)]
+        with ThreadPoolExecutor(1) as thread:
+            fetched = thread.submit(self._fetch, 0, size, staged[0])
+            for number, start in enumerate(starts):
+                rows = fetched.result().to(device, non_blocking=True)
+                copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+                copied.record()
+                if start + size < len(self):
+                    room = staged[(number + 1) % 2]
+                    fetched = thread.submit(self._fetch, start + size, start + 2 * size, room)
+                yield start, _of_length_one(rows)
+                copied.synchronize()  # its room is written next
+
+    def _fetch(self, start: int, stop: int, room: Tensor) -> Tensor:
+        """Copy the rows of the indices from start to stop, as they were given, into `room`, by all threads."""
+        part = self.between(start, stop)
+        if self.vectors.dtype != np.float32 or not self.vectors.flags.c_contiguous:
+            return room[: len(part)].copy_(_tensor(part.vectors if part.kept is None else part.vectors[part.kept]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that a mapped file cannot be written to: nobody does
+            vectors = torch.from_numpy(part.vectors)
+        if part.kept is None:
+            return room[: len(part)].copy_(vectors)
+        return torch.index_select(vectors, 0, torch.from_numpy(part.kept.copy()), out=room[: len(part)])
 
     def take(self, indices: IntArray) -> Tensor:
         """Unit rows at any indices, (*indices.shape, d) float32; a copy."""
@@ -88,12 +132,16 @@ def check_rows(vectors: npt.NDArray[Any], covered: npt.NDArray[np.bool_] | None,
     if covered is not None and (covered.shape != vectors.shape[:1] or covered.dtype != np.bool_):
         raise ArtifactError(f"a mask {covered.dtype} {covered.shape} does not cover {len(vectors)} {name}")
     has_direction = np.ones(len(vectors), dtype=np.bool_) if covered is None else covered.copy()
-    for start in range(0, len(vectors) if vectors.shape[1] else 0, _PIECE_ROWS):
-        inside = has_direction[start : start + _PIECE_ROWS]
-        largest = _tensor(vectors[start : start + _PIECE_ROWS]).abs_().amax(dim=1).numpy()
+
+    def check(start: int, stop: int) -> None:
+        inside = has_direction[start:stop]
+        rows = _tensor(vectors[start:stop]).numpy()
+        largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
         if not np.isfinite(largest[inside]).all():
             raise ArtifactError(f"a covered row of the {name} holds NaN or infinity")
         inside &= largest != 0
+
+    by_all_processors(check, len(vectors) if vectors.shape[1] else 0, _CHECKED_ROWS)
     if not vectors.shape[1]:
         has_direction[:] = False
     return UnitRows(vectors, None if has_direction.all() else np.flatnonzero(has_direction))
@@ -159,7 +207,11 @@ def _tensor(rows: npt.NDArray[Any]) -> Tensor:
 
 def _units(rows: npt.NDArray[Any], device: torch.device | str) -> Tensor:
     """Rows (n, d) with length 1, float32 on the device."""
+    return _of_length_one(_tensor(rows).to(device))
+
+
+def _of_length_one(rows: Tensor) -> Tensor:
     # In float64 no square overflows or vanishes, and a vector comes out the same whatever rows stand around it.
-    wide = _tensor(rows).to(device).double()
+    wide = rows.double()
     wide /= torch.linalg.vector_norm(wide, dim=1, keepdim=True)
     return wide.float()

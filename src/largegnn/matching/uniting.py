@@ -2,8 +2,8 @@
 
 In: the nearest targets of each source and the nearest sources of each target. Out: sources, targets and cosines of the
 distinct pairs, ascending by source, then target.
-The idea: pairs are noted target by target in the rows of their sources, so the rows come out sorted, and a pair that is
-already there stands last in its row. Nothing is sorted.
+The idea: what targets found is turned round, which lists for each source the targets that found it, ascending; its own
+few are put in between, in their place. Sources are independent of each other, so all processors take ranges of them.
 Cost: linear in what was found and in the entities; 16 bytes a found pair while it runs.
 """
 
@@ -11,43 +11,44 @@ from __future__ import annotations
 
 import numpy as np
 
-from largegnn.artifacts import IntArray, Neighbors
+from largegnn.artifacts import FloatArray, IntArray, Neighbors
 from largegnn.machine.compiled import compiled
+from largegnn.machine.devices import num_processors
+from largegnn.machine.pieces import by_all_processors, piece_size
 
 __all__ = ["unite"]
 
 
-def unite(source_neighbors: Neighbors, target_neighbors: Neighbors) -> tuple[IntArray, IntArray, IntArray]:
+def unite(source_neighbors: Neighbors, target_neighbors: Neighbors) -> tuple[IntArray, IntArray, FloatArray]:
     """Sources, targets and cosines (e,) of every pair found from either side, once."""
-    sides = (source_neighbors, target_neighbors)
-    num_entities = 1 + max(int(found.max(initial=-1)) for side in sides for found in (side.queries, side.ids))
-    found_ptr, found_by, found_scores = _turn(source_neighbors, num_entities)
-    ptr = _offsets(_times(found_by, num_entities) + _times(target_neighbors.ids, num_entities))
-    ends = ptr[:-1].copy()
-    targets, cosines = np.empty(ptr[-1], dtype=np.int32), np.empty(ptr[-1], dtype=np.float32)
-    _note_pairs(
-        *(found_ptr, found_by, found_scores),
-        *(target_neighbors.queries, target_neighbors.ids.ravel(), target_neighbors.scores.ravel()),
-        *(ptr, ends, targets, cosines),
-    )
-    del found_by, found_scores
-    size = _close_ranks(ptr, ends, targets, cosines)
-    sources = np.repeat(np.arange(num_entities, dtype=np.int32), np.diff(ptr))
-    # Copies, so that the room left for pairs both sides found is given back.
-    return sources, targets[:size].copy(), cosines[:size].copy()
+    num_sources = 1 + max(int(source_neighbors.queries.max(initial=-1)), int(target_neighbors.ids.max(initial=-1)))
+    found_ptr, found_by, found_scores = _turn(target_neighbors, num_sources)
+    row_of = np.full(num_sources, -1, dtype=np.int64)
+    row_of[source_neighbors.queries] = np.arange(len(source_neighbors.queries))
+    own = source_neighbors.ids, source_neighbors.scores, row_of
+    sizes = np.empty(num_sources, dtype=np.int64)
+    pieces = num_sources, piece_size(num_sources)
+    by_all_processors(lambda first, last: _count(first, last, own[0], own[2], found_ptr, found_by, sizes), *pieces)
+    ptr = _offsets(sizes)
+    sources, targets = np.empty(ptr[-1], dtype=np.int32), np.empty(ptr[-1], dtype=np.int32)
+    cosines = np.empty(ptr[-1], dtype=np.float32)
+    found = found_ptr, found_by, found_scores
+    noted = ptr, sources, targets, cosines
+    by_all_processors(lambda first, last: _note_pairs(first, last, *own, *found, *noted), *pieces)
+    return sources, targets, cosines
 
 
-def _turn(found: Neighbors, num_entities: int) -> tuple[IntArray, IntArray, IntArray]:
+def _turn(found: Neighbors, num_entities: int) -> tuple[IntArray, IntArray, FloatArray]:
     """Who found each entity: offsets (num_entities + 1,), queries ascending, scores."""
-    ptr = _offsets(_times(found.ids, num_entities))
+    ptr = _offsets(np.bincount(found.ids[found.ids >= 0], minlength=num_entities))
     queries, scores = np.empty(ptr[-1], dtype=np.int32), np.empty(ptr[-1], dtype=np.float32)
-    _turn_rows(found.queries, found.ids.ravel(), found.scores.ravel(), ptr[:-1].copy(), queries, scores)
+    free = ptr[:-1].copy()
+    by_all_processors(
+        lambda first, last: _turn_rows(first, last, found.queries, found.ids, found.scores, free, queries, scores),
+        num_entities,
+        max(1, -(-num_entities // num_processors())),  # all that was found is read once for every piece
+    )
     return ptr, queries, scores
-
-
-def _times(ids: IntArray, num_entities: int) -> IntArray:
-    """How often each entity occurs; -1 is none."""
-    return np.bincount(ids[ids >= 0], minlength=num_entities)
 
 
 def _offsets(sizes: IntArray) -> IntArray:
@@ -56,62 +57,88 @@ def _offsets(sizes: IntArray) -> IntArray:
 
 @compiled
 def _turn_rows(
-    queries: IntArray, ids: IntArray, scores: IntArray, free: IntArray, found_by: IntArray, found_scores: IntArray
+    first: int,
+    last: int,
+    queries: IntArray,
+    ids: IntArray,
+    scores: FloatArray,
+    free: IntArray,
+    found_by: IntArray,
+    found_scores: FloatArray,
 ) -> None:
-    k = len(ids) // max(len(queries), 1)
+    """Note who found each entity from `first` to `last`."""
     for row in range(len(queries)):
-        for place in range(row * k, row * k + k):
-            entity = ids[place]
-            if entity >= 0:
+        for place in range(ids.shape[1]):
+            entity = ids[row, place]
+            if first <= entity < last:
                 found_by[free[entity]] = queries[row]
-                found_scores[free[entity]] = scores[place]
+                found_scores[free[entity]] = scores[row, place]
                 free[entity] += 1
 
 
 @compiled
-def _note_pairs(
-    found_ptr: IntArray,
-    found_by: IntArray,
-    found_scores: IntArray,
-    queries: IntArray,
-    ids: IntArray,
-    scores: IntArray,
-    ptr: IntArray,
-    ends: IntArray,
-    targets: IntArray,
-    cosines: IntArray,
+def _count(
+    first: int, last: int, ids: IntArray, row_of: IntArray, found_ptr: IntArray, found_by: IntArray, sizes: IntArray
 ) -> None:
-    """Note each target in the rows of its sources, `ptr[s]` to `ends[s]`: of those that found it, then of its own."""
-    k = len(ids) // max(len(queries), 1)
-    row = 0
-    for target in range(len(ends)):
-        for place in range(found_ptr[target], found_ptr[target + 1]):
-            source = found_by[place]
-            # The source's search comes first, and its score stays: the two may differ in rounding.
-            if ends[source] == ptr[source] or targets[ends[source] - 1] != target:
-                targets[ends[source]] = target
-                cosines[ends[source]] = found_scores[place]
-                ends[source] += 1
-        if row < len(queries) and queries[row] == target:
-            for place in range(row * k, row * k + k):
-                source = ids[place]
-                if source >= 0 and (ends[source] == ptr[source] or targets[ends[source] - 1] != target):
-                    targets[ends[source]] = target
-                    cosines[ends[source]] = scores[place]
-                    ends[source] += 1
-            row += 1
+    """How many distinct targets each source from `first` to `last` has."""
+    for source in range(first, last):
+        size, row = 0, row_of[source]
+        for index in range(found_ptr[source], found_ptr[source + 1]):
+            # A search may name an entity twice.
+            if index == found_ptr[source] or found_by[index] != found_by[index - 1]:
+                size += 1
+        for place in range(ids.shape[1] if row >= 0 else 0):
+            is_new = ids[row, place] >= 0
+            for index in range(place):
+                is_new = is_new and ids[row, index] != ids[row, place]
+            index = found_ptr[source]
+            while is_new and index < found_ptr[source + 1]:
+                is_new = found_by[index] != ids[row, place]
+                index += 1
+            if is_new:
+                size += 1
+        sizes[source] = size
 
 
 @compiled
-def _close_ranks(ptr: IntArray, ends: IntArray, ids: IntArray, values: IntArray) -> int:
-    """Move each row, `ptr[i]` to `ends[i]`, to where the one before it ends, in place; where the last one ends."""
-    free = 0
-    for row in range(len(ends)):
-        begin = ptr[row]
-        ptr[row] = free
-        for place in range(begin, ends[row]):
-            ids[free] = ids[place]
-            values[free] = values[place]
-            free += 1
-    ptr[len(ends)] = free
-    return free
+def _note_pairs(
+    first: int,
+    last: int,
+    ids: IntArray,
+    scores: FloatArray,
+    row_of: IntArray,
+    found_ptr: IntArray,
+    found_by: IntArray,
+    found_scores: FloatArray,
+    ptr: IntArray,
+    sources: IntArray,
+    targets: IntArray,
+    cosines: FloatArray,
+) -> None:
+    """Note the targets of each source from `first` to `last`: those that found it, and its own in between."""
+    for source in range(first, last):
+        begin, end = ptr[source], ptr[source]
+        for index in range(found_ptr[source], found_ptr[source + 1]):
+            if end == begin or targets[end - 1] != found_by[index]:
+                targets[end], cosines[end] = found_by[index], found_scores[index]
+                end += 1
+        row = row_of[source]
+        for place in range(ids.shape[1] if row >= 0 else 0):
+            target = ids[row, place]
+            is_new = target >= 0
+            for index in range(place):
+                is_new = is_new and ids[row, index] != target
+            if not is_new:
+                continue
+            at = end
+            while at > begin and targets[at - 1] >= target:
+                at -= 1
+            if at == end or targets[at] != target:
+                for index in range(end, at, -1):
+                    targets[index], cosines[index] = targets[index - 1], cosines[index - 1]
+                targets[at] = target
+                end += 1
+            # The source's search comes first, and its score stays: the two may differ in rounding.
+            cosines[at] = scores[row, place]
+        for index in range(begin, end):
+            sources[index] = source
