@@ -13,6 +13,7 @@ from largegnn.embedding.dual_amn import DualAMN
 from largegnn.embedding.gcn import GCN
 from largegnn.embedding.layer_files import LayerFiles, LayerRows
 from largegnn.embedding.whole_graph import encode_graph
+from largegnn.machine import worker_pool
 from largegnn.machine.worker_pool import using_pool
 from tests.embedding.random_graphs import TOY, random_rows, random_triples
 from tests.pickled_pool import PickledPool
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 @pytest.fixture(autouse=True)
 def _any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whole_graph, "_WORTH_SHARING", 0)
+    monkeypatch.setattr(worker_pool, "num_processors", lambda: 1)
 
 
 def test_rows_are_read_from_whichever_files_they_are_in(tmp_path: Path) -> None:
@@ -84,6 +86,9 @@ def test_small_graphs_and_other_encoders_stay_here(tmp_path: Path, monkeypatch: 
     with using_pool(pool):
         encode_graph(GCN(DIM), rows, relations, TOY, memory_bytes=2**20, scratch=tmp_path)
         encode_graph(DualAMN(DIM), rows, relations, TOY, memory_bytes=2**20)
+        monkeypatch.setattr(worker_pool, "num_processors", lambda: 2)  # as many as workers
+        encode_graph(DualAMN(DIM), rows, relations, TOY, memory_bytes=2**20, scratch=tmp_path)
+        monkeypatch.setattr(worker_pool, "num_processors", lambda: 1)
         monkeypatch.setattr(whole_graph, "_WORTH_SHARING", 7)
         encode_graph(DualAMN(DIM), rows, relations, TOY, memory_bytes=2**20, scratch=tmp_path)
     assert not pool.made

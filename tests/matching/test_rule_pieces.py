@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from largegnn.machine import worker_pool
 from largegnn.machine.worker_pool import using_pool
 from largegnn.matching import cosines, relations, shared_rows
 from tests.matching.mirrored import SIDE, assert_equal, matched, mirrored_task, mirrored_vectors
@@ -22,6 +23,10 @@ def test_pieces_give_what_one_machine_gives(tmp_path: Path, monkeypatch: pytest.
         assert not {"support_piece", "cosine_piece"} & set(pool.made), "too little to share"
         for module in (shared_rows, cosines):
             monkeypatch.setattr(module, "_WORTH_SHARING", 1)
+        monkeypatch.setattr(worker_pool, "num_processors", lambda: 2)
+        matched(task, vectors)
+        assert set(pool.made) <= {"search_piece"}, "as many processors here as workers"
+        monkeypatch.setattr(worker_pool, "num_processors", lambda: 1)
         together = matched(task, vectors)
     assert {"support_piece", "relations_piece", "walk_piece", "cosine_piece"} <= set(pool.made)
     assert len(alone[0]) > 5 * SIDE

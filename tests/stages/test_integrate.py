@@ -10,6 +10,7 @@ import pytest
 from largegnn.artifacts import AlignmentTask, SubgraphSet, TrainedModel
 from largegnn.embedding import whole_graph
 from largegnn.embedding.dual_amn import DualAMN
+from largegnn.machine import worker_pool
 from largegnn.machine.worker_pool import using_pool
 from largegnn.settings import IntegrateSettings, TrainSettings
 from largegnn.stages.integrate import integrate
@@ -24,6 +25,7 @@ def test_a_cluster_makes_the_vectors_of_one_machine(
     members: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(whole_graph, "_WORTH_SHARING", 0)
+    monkeypatch.setattr(worker_pool, "num_processors", lambda: 1)
     rng = np.random.default_rng(0)
     triples = np.concatenate([rng.integers(0, [50, 3, 50], (200, 3)), rng.integers([50, 3, 50], [90, 5, 90], (200, 3))])
     none = np.empty((0, 2), dtype=np.int32)

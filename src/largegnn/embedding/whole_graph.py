@@ -29,7 +29,7 @@ from largegnn.embedding.layer_pieces import LayerPieces, PiecewiseEncoder
 from largegnn.embedding.pair_graph import PairGraph, build_pair_graph
 from largegnn.embedding.structure import build_structure
 from largegnn.machine.progress import progress
-from largegnn.machine.worker_pool import worker_pool
+from largegnn.machine.worker_pool import wider_pool
 
 __all__ = ["encode_graph", "encode_nodes", "fits_fused", "within_reach"]
 
@@ -73,7 +73,7 @@ def encode_graph(
     if not fits_fused(encoder, num_entities, len(triples), dim, device, memory_bytes):
         structure = build_structure(num_entities, triples, num_relations)
         chunk_bytes = memory_bytes // 16
-        pool = worker_pool() if num_entities >= _WORTH_SHARING and scratch is not None else None
+        pool = wider_pool() if num_entities >= _WORTH_SHARING else None
         if pool is not None and scratch is not None and isinstance(encoder, PiecewiseEncoder):
             pieces = LayerPieces(pool, structure, scratch, chunk_bytes)
             del structure  # what it takes is in files now

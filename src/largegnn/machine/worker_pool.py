@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["WorkerPool", "by_all_workers", "ranges_for", "using_pool", "worker_pool"]
+from largegnn.machine.devices import num_processors
+
+__all__ = ["WorkerPool", "by_all_workers", "ranges_for", "using_pool", "wider_pool", "worker_pool"]
 
 _Result = TypeVar("_Result")
 _PIECES_EACH = 4  # so that nobody waits long for the last one
@@ -46,6 +48,15 @@ _pool: ContextVar[WorkerPool | None] = ContextVar("worker_pool", default=None)
 def worker_pool() -> WorkerPool | None:
     """The pool of this run, if it has one."""
     return _pool.get()
+
+
+def wider_pool() -> WorkerPool | None:
+    """The pool of this run, if it has more processors than this machine: for work that uses all of those here.
+
+    Workers with a GPU are as many as GPUs, and would leave most processors idle.
+    """
+    pool = worker_pool()
+    return pool if pool is not None and pool.device == "cpu" and pool.num_workers > num_processors() else None
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import numpy as np
 from largegnn.artifacts import CandidateGraph, EntityEmbeddings, FloatArray, IntArray
 from largegnn.machine.mapped_file import file_behind
 from largegnn.machine.pieces import by_all_processors, pieces
-from largegnn.machine.worker_pool import by_all_workers, ranges_for, worker_pool
+from largegnn.machine.worker_pool import by_all_workers, ranges_for, wider_pool
 
 __all__ = ["cosine_piece", "edge_cosines"]
 
@@ -23,7 +23,7 @@ _WORTH_SHARING = 1_000_000  # edges: they take one core some seconds
 
 def edge_cosines(graph: CandidateGraph, embeddings: EntityEmbeddings) -> FloatArray:
     """The cosine of every edge (e,), -1 where an end has no vector."""
-    pool = worker_pool() if len(graph) >= _WORTH_SHARING else None
+    pool = wider_pool() if len(graph) >= _WORTH_SHARING else None
     if pool is not None and file_behind(embeddings.vectors) is not None:
         ranges = [(_PIECE * first, _PIECE * last) for first, last in ranges_for(pool, -(-len(graph) // _PIECE))]
         ends = [(graph.sources[first:last], graph.targets[first:last]) for first, last in ranges]

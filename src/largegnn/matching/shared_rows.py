@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from largegnn.artifacts import AlignmentTask
-from largegnn.machine.worker_pool import WorkerPool, worker_pool
+from largegnn.machine.worker_pool import WorkerPool, wider_pool
 from largegnn.matching.neighbor_rows import NeighborRows
 
 __all__ = ["SharedRows", "shared_rows"]
@@ -28,8 +28,8 @@ class SharedRows(NamedTuple):
 
 
 def shared_rows(task: AlignmentTask, near_source: NeighborRows, near_target: NeighborRows) -> SharedRows | None:
-    """Send the graphs to the workers of the run; None if there are none, or too little to do."""
-    pool = worker_pool()
+    """Send the graphs to the workers of the run; None if there are no more than here, or too little to do."""
+    pool = wider_pool()
     if pool is None or max(task.num_source_entities, task.num_target_entities) < _WORTH_SHARING:
         return None
     return SharedRows(pool, (pool.share(near_source), pool.share(near_target)))
