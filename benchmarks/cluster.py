@@ -7,7 +7,8 @@ programs share the processors: times are compared within one call only. FOLDER i
 - `throughput`: visits and searched rows a second with one worker and with two, and CPU seconds of a visit
 - `overhead`: a whole run with `--cluster local` against none
 - `memory`: peak memory of workers and shards of a table of `--entities`, on 1, 2 and 4 nodes; needs no FOLDER
-- `kills`: a run on three nodes in which workers, shards and nodes are killed at random moments
+- `kills`: a run on three nodes in which workers, shards and nodes are killed at random moments, and one worker at
+  each kind of piece of `integrate`, `search` and `match`
 
 Every record carries settings, version, machine and date and is one line of docs/results/cluster.jsonl.
 """
@@ -30,6 +31,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -40,12 +42,15 @@ from largegnn.cluster.connecting import import_ray
 from largegnn.cluster.nodes import ask_nodes
 from largegnn.cluster.pool import RayPool
 from largegnn.cluster.visits import RayVisits
+from largegnn.embedding import whole_graph
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.visits import PlannedVisit
 from largegnn.evaluation.metrics import rank_links
+from largegnn.machine import worker_pool
 from largegnn.machine.progress import progress
 from largegnn.machine.worker_pool import using_pool
+from largegnn.matching import cosines, shared_rows
 from largegnn.matching.searchers import search_both
 from largegnn.paper.origin import origin_of
 from largegnn.runs.on_task import run_task
@@ -80,6 +85,16 @@ class LocalNodes:
         if found:
             os.kill(chosen.choice(found), signal.SIGKILL)
         return bool(found)
+
+    def kill_piece(self, kinds: set[str]) -> bool:
+        """End a worker that makes a piece of a kind that is not among these yet."""
+        for pid, words in descendants(os.getpid()):
+            kind = words.removeprefix("ray::").split("(")[0].strip()
+            if words.startswith("ray::") and kind.endswith("_piece") and kind not in kinds:
+                kinds.add(kind)
+                os.kill(pid, signal.SIGKILL)
+                return True
+        return False
 
     def replace_node(self, chosen: random.Random) -> bool:
         """Take a node away at once and start another."""
@@ -137,11 +152,11 @@ def hits(task: AlignmentTask, found: EntityEmbeddings) -> dict[str, float]:
     }
 
 
-def trained(task: AlignmentTask, settings: Settings) -> dict[str, Any]:
-    """Divide, train and integrate; figures, seconds, and what was taken of the cluster."""
+def trained(task: AlignmentTask, settings: Settings, last: str = "integrate") -> dict[str, Any]:
+    """Divide, train and integrate, and what comes up to `last`; figures, seconds, and what was taken of the cluster."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.monotonic()
-        run = run_task(Path(folder), task, None, settings, last="integrate")
+        run = run_task(Path(folder), task, None, settings, last=last)
         outcome = run.outcome("train", TrainOutcome)
         return {
             "hits": hits(task, run.artifact("embeddings", EntityEmbeddings)),
@@ -208,22 +223,39 @@ def overhead(task: AlignmentTask, options: argparse.Namespace) -> Iterator[dict[
 
 
 def kills(task: AlignmentTask, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """A run on three nodes, with a kill every few seconds until there were enough."""
+    """A run on three nodes, with a kill every few seconds until there were enough; pieces are killed as they come."""
     chosen, done = random.Random(options.seeds[0]), dict.fromkeys(("worker", "shard", "node"), 0)
+    kinds, settings = set[str](), settings_of(options.parts, options.seeds[0], 3)
+    settings = settings.model_copy(update={"channels": ("structure", "rules")})
     # The run is in the other thread: Ray starts nodes in the main one only.
-    with local_nodes(3) as nodes, ThreadPoolExecutor(1) as pool:
+    with local_nodes(3) as nodes, ThreadPoolExecutor(1) as pool, everything_in_pieces():
         ways: dict[str, Callable[[], bool]] = {
             "worker": lambda: nodes.kill_process("VisitWorker", chosen),
             "shard": lambda: nodes.kill_process("TableShard", chosen),
             "node": lambda: nodes.replace_node(chosen),
         }
-        running = pool.submit(trained, task, settings_of(options.parts, options.seeds[0], 3))
-        while sum(done.values()) < options.kills and not running.done():
-            wait([running], timeout=chosen.uniform(0.5, 1.5) * options.every)
-            kind = chosen.choices(list(ways), weights=(6, 3, 1))[0]
-            done[kind] += not running.done() and ways[kind]()
+        running = pool.submit(trained, task, settings, "match")
+        due = time.monotonic() + options.every
+        while not running.done():
+            wait([running], timeout=0.1)
+            if time.monotonic() > due and sum(done.values()) < options.kills:
+                due = time.monotonic() + chosen.uniform(0.5, 1.5) * options.every
+                kind = chosen.choices(list(ways), weights=(6, 3, 1))[0]
+                done[kind] += not running.done() and ways[kind]()
+            nodes.kill_piece(kinds)
         found = running.result()
-    yield {"nodes": 3, "parts": options.parts, "seed": options.seeds[0], "kills": done, **found}
+    how = {"nodes": 3, "parts": options.parts, "seed": options.seeds[0]}
+    yield {**how, "kills": done, "pieces_killed": sorted(kinds), **found}
+
+
+@contextlib.contextmanager
+def everything_in_pieces() -> Iterator[None]:
+    """As if every graph were large enough to be shared out."""
+    with contextlib.ExitStack() as stack:
+        for module in (whole_graph, shared_rows, cosines):
+            stack.enter_context(mock.patch.object(module, "_WORTH_SHARING", 1))
+        stack.enter_context(mock.patch.object(worker_pool, "num_processors", return_value=0))
+        yield
 
 
 def made_up(num_entities: int, num_parts: int) -> SubgraphSet:

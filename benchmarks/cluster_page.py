@@ -97,8 +97,9 @@ def kills(records: list[Record]) -> str:
     for one in records:
         use, killed = one["cluster"], ", ".join(f"{count} {kind}s" for kind, count in one["kills"].items())
         counts = [str(use["visits_repeated"]), str(use["epochs_repeated"])]
-        rows.append([killed, *counts, *(f"{one['hits'][name]:.4f}" for name in ("valid", "test"))])
-    columns = ("killed", "visits made again", "epochs made again", "H@1 valid", "H@1 test")
+        of_pieces = ", ".join(f"`{kind}`" for kind in one.get("pieces_killed", []))
+        rows.append([killed, of_pieces, *counts, *(f"{one['hits'][name]:.4f}" for name in ("valid", "test"))])
+    columns = ("killed", "workers killed at a piece", "visits made again", "epochs made again", "H@1 valid", "H@1 test")
     return table("Kills on three nodes", columns, rows)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 from largegnn.errors import InputError
 
-__all__ = ["die_once", "refuse"]
+__all__ = ["die_early_or_late", "die_once", "full_disk", "refuse"]
 
 
 def die_once(folder: Path, number: int) -> int:
@@ -22,3 +26,31 @@ def die_once(folder: Path, number: int) -> int:
 def refuse(number: int) -> None:
     """Refuse any number."""
     raise InputError(f"not {number}", fix="another")
+
+
+def die_early_or_late(
+    folder: Path, early: tuple[str, ...], late: tuple[str, ...], function: Callable[..., Any], *arguments: Any
+) -> Any:
+    """What a function gives; the first process to be asked for it is killed, before it works or when it has."""
+    kind = function.__name__
+    if kind in early and _is_first(folder / kind):
+        os.kill(os.getpid(), signal.SIGKILL)
+    result = function(*arguments)
+    if kind in late and _is_first(folder / kind):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return result
+
+
+def _is_first(file: Path) -> bool:
+    try:
+        file.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def full_disk(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function does where nothing can be flushed to disk any more."""
+    error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with mock.patch.object(os, "fsync", side_effect=error):
+        return function(*arguments)

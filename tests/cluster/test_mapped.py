@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from largegnn.cluster.mapped import MappedArray, opened, sent
+from largegnn.cluster.mapped import MappedArray, Sent, opened, parcel, sent, unpacked
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,3 +37,20 @@ def test_mapped_arrays_are_named_and_others_sent(tmp_path: Path) -> None:
     assert np.array_equal(found.part, values[4:7])
     assert np.array_equal(found.other, values[:, ::2])
     assert found.count == 5
+
+
+def test_what_pieces_share_is_named_where_it_can_be(tmp_path: Path) -> None:
+    values = np.arange(12, dtype=np.float32).reshape(4, 3)
+    np.save(tmp_path / "values.npy", values)
+    mapped = np.lib.format.open_memmap(tmp_path / "values.npy", mode="r")
+    assert isinstance(parcel(mapped), MappedArray)
+    assert parcel(values) is values
+    assert parcel((1, "word")) == (1, "word")
+    in_memory, in_file = Some(values, values, values, 1), Some(mapped, values, values, 1)
+    assert parcel(in_memory) is in_memory
+    packed = parcel(in_file)
+    assert isinstance(packed, Sent)
+    assert parcel(packed) is packed, "named before"
+    assert np.array_equal(unpacked(packed).whole, values)
+    assert np.array_equal(unpacked(parcel(mapped[1:])), values[1:])
+    assert unpacked(values) is values

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +15,29 @@ import numpy as np
 import pytest
 import torch
 
+from largegnn.artifacts import FloatArray
+from largegnn.cluster import visits
 from largegnn.cluster.nodes import ask_nodes, versions_here
 from largegnn.cluster.pool import RayPool
+from largegnn.cluster.tables import ShardedTable
 from largegnn.cluster.visits import RayVisits
+from largegnn.embedding import whole_graph
 from largegnn.embedding.checkpoint import CheckpointFolder
+from largegnn.embedding.dual_amn import DualAMN
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.trainer import Trainer
-from largegnn.errors import InputError
+from largegnn.embedding.whole_graph import encode_graph
+from largegnn.errors import InputError, StorageError
+from largegnn.machine import worker_pool as machine_pool
 from largegnn.machine.worker_pool import using_pool, worker_pool
-from largegnn.matching import search_pieces
+from largegnn.matching import cosines, search_pieces, shared_rows
 from largegnn.matching.searchers import search_both
+from largegnn.settings import ClusterSettings
 from tests.cli.small_runs import QUICK, call, make_pair
 from tests.cluster.conftest import Nodes
-from tests.cluster.light_work import die_once, refuse
+from tests.cluster.light_work import die_early_or_late, die_once, full_disk, refuse
 from tests.embedding.generated_pairs import generated_pair
+from tests.embedding.random_graphs import random_rows, random_triples
 from tests.embedding.small_runs import (
     CPU,
     NUM_RELATIONS,
@@ -38,6 +49,7 @@ from tests.embedding.small_runs import (
     small_trainer,
     train_options,
 )
+from tests.matching.mirrored import assert_equal, matched, mirrored_task, mirrored_vectors
 
 SUBGRAPHS = random_subgraphs(5)
 # Few enough entities that all of them are at hand for the cross-subgraph loss.
@@ -50,6 +62,14 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def _all_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if every graph were large, and this machine had fewer processors than the cluster."""
+    for module in (whole_graph, shared_rows, cosines):
+        monkeypatch.setattr(module, "_WORTH_SHARING", 1)
+    monkeypatch.setattr(machine_pool, "num_processors", lambda: 1)
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +108,62 @@ def test_errors_of_a_piece_are_its_own(pool: RayPool) -> None:
     assert error.value.fix == "another"
 
 
+class DisturbedPool(RayPool):
+    """A pool whose pieces are made by `through`, which is given the function and its arguments after `first`."""
+
+    through: Callable[..., Any]
+    first: tuple[Any, ...] = ()
+
+    def run(self, function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+        return super().run(self.through, ((*self.first, function, *piece) for piece in pieces))
+
+
+def disturbed(nodes: Nodes, through: Callable[..., Any], *first: Any) -> DisturbedPool:
+    """The pool of a run whose pieces meet something."""
+    found = DisturbedPool(nodes.ray, ClusterSettings(), nodes.facts, "cpu")
+    found.through, found.first = through, first
+    return found
+
+
+def encode_mapped(tmp_path: Path) -> FloatArray:
+    """Vectors of a graph whose rows lie in a file, as those of a run do."""
+    if not (tmp_path / "rows.npy").exists():
+        np.save(tmp_path / "rows.npy", random_rows(2_000, 8, 0, torch.float32)[0].numpy())
+    rows = np.lib.format.open_memmap(tmp_path / "rows.npy", mode="r")
+    torch.manual_seed(0)
+    how = (rows, random_rows(1, 8, 0, torch.float32)[1], random_triples(2_000, 9_000, 4))
+    return encode_graph(DualAMN(8).eval(), *how, memory_bytes=2**22, scratch=tmp_path / "layers").vectors
+
+
+@pytest.mark.usefixtures("_all_in_pieces")
+def test_layers_in_pieces_though_workers_are_killed(nodes: Nodes, tmp_path: Path) -> None:
+    alone = encode_mapped(tmp_path)
+    with using_pool(disturbed(nodes, die_early_or_late, tmp_path, ("along_piece",), ("output_piece",))):
+        together = encode_mapped(tmp_path)
+    assert np.array_equal(together, alone)
+    assert {path.name for path in tmp_path.glob("*_piece")} == {"along_piece", "output_piece"}, "both were killed"
+    assert not (tmp_path / "layers").exists()
+
+
+@pytest.mark.usefixtures("_all_in_pieces")
+def test_search_and_rules_in_pieces_though_workers_are_killed(nodes: Nodes, tmp_path: Path) -> None:
+    task, vectors = mirrored_task(), mirrored_vectors(tmp_path)
+    alone = matched(task, vectors)
+    kinds = ("search_piece",), ("support_piece",)
+    with using_pool(disturbed(nodes, die_early_or_late, tmp_path, *kinds)):
+        assert_equal(matched(task, vectors), alone)
+    assert {path.name for path in tmp_path.glob("*_piece")} == {"search_piece", "support_piece"}, "both were killed"
+
+
+@pytest.mark.usefixtures("_all_in_pieces")
+def test_a_disk_that_is_full_on_a_node(nodes: Nodes, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="No space left on device") as error, using_pool(disturbed(nodes, full_disk)):
+        encode_mapped(tmp_path)
+    assert any(f"on the node {node.name}" in str(error.value) for node in nodes.facts)
+    assert "free some space and run again with --resume" in str(error.value)
+    assert not list(tmp_path.glob("layers/**/*.f32"))
+
+
 class Disturbed(RayVisits):
     """Visits after some of which something happens."""
 
@@ -107,19 +183,40 @@ class Disturbed(RayVisits):
             happens(self, flight)
 
 
-def kill_shard(visits: RayVisits, flight: Any) -> None:
+def kill_shard(workers: RayVisits, flight: Any) -> None:
     """End the process of one shard."""
-    assert visits._table is not None
-    shard = visits._table._shards[0]
-    os.kill(visits._ray.get(shard.process.remote()), signal.SIGKILL)
+    assert workers._table is not None
+    shard = workers._table._shards[0]
+    os.kill(workers._ray.get(shard.process.remote()), signal.SIGKILL)
 
 
-def kill_worker(visits: RayVisits, flight: Any) -> None:
+class LosingTable(ShardedTable):
+    """A table of which a shard is lost while it is filled for the first time."""
+
+    num_filled = 0
+
+    def _chunks(self) -> Iterator[tuple[Any, int, int]]:
+        for number, chunk in enumerate(super()._chunks()):
+            if number == 1 and not LosingTable.num_filled:
+                os.kill(self._ray.get(chunk[0].process.remote()), signal.SIGKILL)
+            yield chunk
+
+    def fill_from(self, model: EmbeddingModel) -> None:
+        try:
+            super().fill_from(model)
+        finally:
+            LosingTable.num_filled += 1
+
+
+def kill_worker(workers: RayVisits, flight: Any) -> None:
     """End the worker that made a visit, as a machine without memory would."""
     os.kill(flight.worker.process, signal.SIGKILL)
 
 
-def test_one_worker_makes_what_one_process_makes_whatever_is_lost(nodes: Nodes, tmp_path: Path) -> None:
+def test_one_worker_makes_what_one_process_makes_whatever_is_lost(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visits, "ShardedTable", LosingTable)
     added = nodes.add()
     alone = small_trainer(SUBGRAPHS, OPTIONS)
     alone.run()
@@ -128,7 +225,8 @@ def test_one_worker_makes_what_one_process_makes_whatever_is_lost(nodes: Nodes, 
         trainer = small_trainer(SUBGRAPHS, OPTIONS, workers=workers, checkpoints=CheckpointFolder(tmp_path))
         trainer.run()
     tally = workers.tally
-    assert tally.epochs_repeated >= 1, "a shard was killed in the second epoch"
+    assert LosingTable.num_filled >= 3
+    assert tally.epochs_repeated >= 2, "a shard was killed before the first epoch, and one in the second"
     assert tally.num_visits >= 20 + 2
     assert (tally.most_stale, tally.shared_rows) == (0, 0)
     assert are_equal(copies(trainer.model), copies(alone.model)), "repeated from the copy of the epoch before"
@@ -173,7 +271,22 @@ def test_nodes_look_for_the_folder_themselves(nodes: Nodes, tmp_path: Path) -> N
     assert not list(tmp_path.iterdir())
 
 
-def test_check_and_a_run_on_two_nodes(nodes: Nodes, tmp_path: Path) -> None:
+# Begins a run and dies at the first log message that starts with the moment.
+KILLED = """
+import logging, os, signal, sys
+from largegnn.cli import main
+
+class Killer(logging.Handler):
+    def emit(self, record):
+        if record.getMessage().startswith(sys.argv[1]):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+logging.getLogger("largegnn").addHandler(Killer())
+main(sys.argv[2:])
+"""
+
+
+def test_check_and_a_run_on_two_nodes_killed_and_resumed(nodes: Nodes, tmp_path: Path) -> None:
     checked = call("cluster", "check", nodes.address, "--run-folder", tmp_path)
     assert checked.stdout.count("yes") == 2
     assert "A run would take 2 workers" in checked.stdout
@@ -181,12 +294,19 @@ def test_check_and_a_run_on_two_nodes(nodes: Nodes, tmp_path: Path) -> None:
     assert "no such folder" in call("cluster", "check", "--run-folder", tmp_path / "none", expect=2).stderr
     pair, runs = make_pair(tmp_path / "pair"), [tmp_path / "one", tmp_path / "two"]
     words = [*QUICK, "--set", "division.parts=3", "--set", "report.pages=report.json", "--channels", "structure"]
-    for out, cluster in zip(runs, ("none", nodes.address), strict=True):
-        shown = call("align", pair, "--out", out, "--cluster", cluster, *words).stdout
-    assert "workers on 2 nodes" in shown
+    call("align", pair, "--out", runs[0], *words)
+    command = ["align", str(pair), "--out", str(runs[1]), "--cluster", nodes.address, *words]
+    command = [sys.executable, "-c", KILLED, "train: epoch 3 of 4", *command, "--set", "train.checkpoint_seconds=0"]
+    killed = subprocess.run(command, check=False, capture_output=True, timeout=200)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    resumed = call("align", "--resume", "--out", runs[1])
+    assert "train: resuming after epoch" in resumed.stderr, "the workers and shards of the killed one made room"
+    assert "workers on 2 nodes" in resumed.stdout
     one, two = (json.loads((out / "report.json").read_text()) for out in runs)
     assert one["cluster"] is None
-    assert (two["cluster"]["num_nodes"], two["cluster"]["num_visits"]) == (2, 12)
+    assert two["cluster"]["num_nodes"] == 2
+    assert 3 <= two["cluster"]["num_visits"] < 12, "three in each epoch that was left"
+    assert len(two["history"]) == 4
     assert two["partition"]["sizes"] == one["partition"]["sizes"], "divisions are equal"
     # The cluster is no part of what a stage is made from: the same folder goes on without it.
     again = call("align", "--resume", "--out", runs[1], "--cluster", "none")

@@ -1,7 +1,8 @@
 """Artifacts for other machines: arrays that lie in files of the run folder are named, not sent.
 
-In: a frozen dataclass of arrays. Out: the same with a `MappedArray` in the place of each array that is mapped from a
-file; `opened` maps it where it is needed. All machines see the run folder, so that the bytes take the shortest way.
+In: an array, or a frozen dataclass of arrays. Out: the same with a `MappedArray` in the place of each array that is
+mapped from a file; `opened` and `unpacked` map it where it is needed. All machines see the run folder, so that the
+bytes take the shortest way.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["MappedArray", "Sent", "opened", "sent"]
+from largegnn.machine.mapped_file import file_behind
+
+__all__ = ["MappedArray", "Sent", "opened", "parcel", "sent", "unpacked"]
 
 _Artifact = TypeVar("_Artifact")
 
@@ -46,15 +49,26 @@ def opened(parcel: Sent) -> Any:
     return parcel.kind(**{name: _open(value) for name, value in parcel.fields.items()})
 
 
+def parcel(value: Any) -> Any:
+    """A value as it is sent: an array by its name, where it has one, an artifact with its arrays by theirs."""
+    if isinstance(value, np.ndarray):
+        return _named(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type | Sent | MappedArray):
+        packed = sent(value)
+        return packed if any(isinstance(field, MappedArray) for field in packed.fields.values()) else value
+    return value
+
+
+def unpacked(value: Any) -> Any:
+    """What was given to `parcel`."""
+    return opened(value) if isinstance(value, Sent) else _open(value)
+
+
 def _named(value: Any) -> Any:
     if not isinstance(value, np.ndarray) or not value.flags.c_contiguous or not value.size:
         return value
-    whole: Any = value
-    while isinstance(whole, np.ndarray) and not (
-        isinstance(whole, np.memmap) and not isinstance(whole.base, np.ndarray)
-    ):
-        whole = whole.base
-    if not isinstance(whole, np.memmap) or whole.filename is None:
+    whole = file_behind(value)
+    if whole is None:
         return value
     start = value.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
     return MappedArray(str(whole.filename), int(whole.offset + start), value.dtype.str, value.shape)

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from largegnn.cluster.mapped import parcel
 from largegnn.cluster.nodes import Node
+from largegnn.cluster.piece import make_piece
 from largegnn.errors import StorageError
 from largegnn.settings import ClusterSettings
 
@@ -51,18 +53,20 @@ class RayPool:
         return {"num_cpus": max(1, share)} | ({"num_gpus": 1} if self.device == "cuda" else {})
 
     def share(self, value: object) -> Any:
-        """A reference; each machine that works on a piece with it fetches the value once."""
-        return self.ray.put(value)
+        """A reference; each machine that works on a piece with it fetches the value once, or maps it from its file."""
+        return self.ray.put(parcel(value))
 
     def run(self, function: Callable[..., _Result], pieces: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, _Result]]:
         """The number of each piece and its result, in the order they are done."""
-        task = self.ray.remote(function).options(max_retries=_RETRIES, **self.resources())
+        # Named after the function: that is what a list of processes shows.
+        how = {"max_retries": _RETRIES, "name": function.__name__, **self.resources()}
+        task = self.ray.remote(make_piece).options(**how)
         waiting: dict[Any, int] = {}
         numbered = enumerate(pieces)
         try:
             while True:
                 while len(waiting) < _AHEAD * self.num_workers and (following := next(numbered, None)) is not None:
-                    waiting[task.remote(*following[1])] = following[0]
+                    waiting[task.remote(function, *following[1])] = following[0]
                 if not waiting:
                     return
                 for done in self.ray.wait(list(waiting), num_returns=1)[0]:

@@ -15,13 +15,17 @@ Cost: O((pairs + slots) d) for the layers, and O(nodes d^2) for the gate, of onl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from largegnn.artifacts import FloatArray
 from largegnn.embedding import layerwise
+from largegnn.embedding.layer_pieces import LayerPieces
 from largegnn.embedding.mixing import mix_with_proxies
 from largegnn.embedding.propagation import gather_mean, reflected_sum
 from largegnn.embedding.structure import GraphStructure
@@ -88,6 +92,26 @@ class DualAMN(nn.Module):
                 layerwise.transform_rows(hidden, block.mix, device, chunk_bytes)
                 work.advance()
 
+    def encode_in_pieces(
+        self, entity_rows: FloatArray, relation_rows: Tensor, pieces: LayerPieces, outputs: FloatArray
+    ) -> None:
+        """Write the unit vectors of what `forward` returns into `outputs` (n, 6 d), by the workers of a cluster."""
+        relation_rows = relation_rows.cpu()
+        relations = set_vectors(relation_rows, pieces.structure)
+        first = (
+            pieces.neighborhood_means(entity_rows, "entity-0", _tanh),
+            pieces.relation_means(relation_rows, "relation-0", _tanh),
+        )
+        layers = []
+        for rows, block, name in zip(
+            first, (self.entity_block, self.relation_block), ("entity", "relation"), strict=True
+        ):
+            layers.append(rows)
+            for number, vector in enumerate(block.attention.detach().cpu(), start=1):
+                how = (relations, relations @ vector, f"{name}-{number}", _tanh)
+                layers.append(pieces.reflected_sums(layers[-1], *how))
+        pieces.write_outputs(layers, _Mixer(self.entity_block, self.relation_block), outputs)
+
 
 def _tanh(rows: Tensor, nodes: slice) -> Tensor:
     return torch.tanh(rows)
@@ -120,6 +144,20 @@ class _Block(nn.Module):
     def mix(self, own: Tensor) -> Tensor:
         """Compare rows (k, 3 d) with the proxies and mix them by the gate."""
         return mix_with_proxies(own, self.proxies, self.gate.weight, self.gate.bias)
+
+
+class _Mixer(nn.Module):
+    """Proxies and gates of both blocks, for nodes whose rows in all layers are there."""
+
+    def __init__(self, entity_block: _Block, relation_block: _Block) -> None:
+        super().__init__()
+        self.entity_block, self.relation_block = entity_block, relation_block
+
+    def forward(self, layers: Sequence[Tensor]) -> Tensor:
+        """Outputs (k, 6 d) from the layers (k, d) of one block, then of the other."""
+        half = _NUM_LAYERS + 1
+        halves = (self.entity_block, layers[:half]), (self.relation_block, layers[half:])
+        return torch.cat([block.mix(torch.cat(list(own), dim=1)) for block, own in halves], dim=1)
 
 
 def set_vectors(relation_rows: Tensor, structure: GraphStructure) -> Tensor:

@@ -3,14 +3,15 @@
 In: a trained encoder, rows of entities and relations, the triples. Out: unit vectors of all entities, or of some.
 The idea. All rows of the first two layers fit onto a GPU for some million entities; the last layer, proxies and gate
 are then made for a chunk of nodes at a time, and each vector goes to the host once. Who asks for few vectors pays for
-no others beyond the first two layers. What does not fit takes the path of `layerwise`. Without a GPU, the vectors of a
-few entities of a large graph are made from what lies within their reach alone.
+no others beyond the first two layers. What does not fit takes the path of `layerwise`, or of `layer_pieces` on a
+cluster. Without a GPU, the vectors of a few entities of a large graph are made from what lies within their reach alone.
 Cost: about a second for each million entities on a GPU, most of it for writing the vectors down.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -23,9 +24,12 @@ from largegnn.embedding.encoders import Encoder
 from largegnn.embedding.fused import has_kernels
 from largegnn.embedding.fused_encoder import HiddenLayers, hidden_layers, outputs_of
 from largegnn.embedding.integrate import encode_full
+from largegnn.embedding.layer_files import read_only_tensor
+from largegnn.embedding.layer_pieces import LayerPieces, PiecewiseEncoder
 from largegnn.embedding.pair_graph import PairGraph, build_pair_graph
 from largegnn.embedding.structure import build_structure
 from largegnn.machine.progress import progress
+from largegnn.machine.worker_pool import wider_pool
 
 __all__ = ["encode_graph", "encode_nodes", "fits_fused", "within_reach"]
 
@@ -33,6 +37,7 @@ _NODES_AT_ONCE = 1 << 16
 _ROWS_ALIVE = 6  # of each entity while the first two layers are made: input, two layers of two blocks, and some more
 _PAIR_BYTES, _BUILD_BYTES = 60, 200  # for each triple: what a graph keeps, and what it takes to build it
 _SHARE_OF_GPU = 0.5
+_WORTH_SHARING = 500_000  # entities: fewer take one core some ten seconds, and layers in files some of their own
 
 
 def fits_fused(
@@ -49,31 +54,61 @@ def fits_fused(
 @torch.no_grad()
 def encode_graph(
     encoder: Encoder,
-    entity_rows: Tensor,
+    entity_rows: Tensor | FloatArray,
     relation_rows: Tensor,
     triples: IntArray,
     *,
     memory_bytes: int,
     outputs: FloatArray | None = None,
+    scratch: Path | None = None,
 ) -> EntityEmbeddings:
-    """Unit vectors (n, D) of all entities, encoded where `relation_rows` (2R, d) are; into `outputs` if given."""
+    """Unit vectors (n, D) of all entities, encoded where `relation_rows` (2R, d) are; into `outputs` if given.
+
+    A large graph is encoded by the workers of a cluster, if there are any and a folder `scratch` that all of them see.
+    """
     device, num_relations = relation_rows.device, len(relation_rows) // 2
     num_entities, dim = entity_rows.shape
+    # The rows may be mapped from a file; a tensor over them reads only what is asked for.
+    rows = entity_rows if isinstance(entity_rows, Tensor) else read_only_tensor(entity_rows)
     if not fits_fused(encoder, num_entities, len(triples), dim, device, memory_bytes):
         structure = build_structure(num_entities, triples, num_relations)
         chunk_bytes = memory_bytes // 16
-        return encode_full(encoder, entity_rows, relation_rows, structure, outputs=outputs, chunk_bytes=chunk_bytes)
+        pool = wider_pool() if num_entities >= _WORTH_SHARING else None
+        if pool is not None and scratch is not None and isinstance(encoder, PiecewiseEncoder):
+            pieces = LayerPieces(pool, structure, scratch, chunk_bytes)
+            del structure  # what it takes is in files now
+            return _encode_in_pieces(encoder, entity_rows, relation_rows, pieces, outputs)
+        return encode_full(encoder, rows, relation_rows, structure, outputs=outputs, chunk_bytes=chunk_bytes)
     assert isinstance(encoder, DualAMN)
     if outputs is None:
         outputs = np.empty((num_entities, encoder.output_dim), dtype=np.float32)
     graph = build_pair_graph(num_entities, torch.tensor(triples, device=device), num_relations)
-    layers = _layers(encoder, entity_rows, relation_rows, graph)
+    layers = _layers(encoder, rows, relation_rows, graph)
     target = torch.from_numpy(outputs)
     with progress("encode", num_entities, "nodes") as work:
         for nodes, vectors in _on_host(_unit_outputs(encoder, layers, graph, num_entities)):
             target[nodes] = vectors
             work.advance(len(vectors))
     return EntityEmbeddings(outputs, np.ones(num_entities, dtype=bool))
+
+
+def _encode_in_pieces(
+    encoder: Encoder,
+    entity_rows: Tensor | FloatArray,
+    relation_rows: Tensor,
+    pieces: LayerPieces,
+    outputs: FloatArray | None,
+) -> EntityEmbeddings:
+    """The same by the workers of a cluster."""
+    if outputs is None:
+        outputs = np.empty((len(entity_rows), encoder.output_dim), dtype=np.float32)
+    assert isinstance(encoder, PiecewiseEncoder)
+    try:
+        rows = entity_rows.cpu().numpy() if isinstance(entity_rows, Tensor) else entity_rows
+        encoder.encode_in_pieces(rows, relation_rows, pieces, outputs)
+    finally:
+        pieces.close()
+    return EntityEmbeddings(outputs, np.ones(len(outputs), dtype=bool))
 
 
 @torch.no_grad()

@@ -8,13 +8,16 @@ as it comes. The idea: whoever can cut work into pieces asks `worker_pool()`; No
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["WorkerPool", "using_pool", "worker_pool"]
+from largegnn.machine.devices import num_processors
+
+__all__ = ["WorkerPool", "by_all_workers", "ranges_for", "using_pool", "wider_pool", "worker_pool"]
 
 _Result = TypeVar("_Result")
+_PIECES_EACH = 4  # so that nobody waits long for the last one
 
 
 class WorkerPool(Protocol):
@@ -47,6 +50,15 @@ def worker_pool() -> WorkerPool | None:
     return _pool.get()
 
 
+def wider_pool() -> WorkerPool | None:
+    """The pool of this run, if it has more processors than this machine: for work that uses all of those here.
+
+    Workers with a GPU are as many as GPUs, and would leave most processors idle.
+    """
+    pool = worker_pool()
+    return pool if pool is not None and pool.device == "cpu" and pool.num_workers > num_processors() else None
+
+
 @contextlib.contextmanager
 def using_pool(pool: WorkerPool) -> Iterator[None]:
     """Give pieces to this pool inside the `with`."""
@@ -55,3 +67,17 @@ def using_pool(pool: WorkerPool) -> Iterator[None]:
         yield
     finally:
         _pool.reset(before)
+
+
+def ranges_for(pool: WorkerPool, count: int) -> list[tuple[int, int]]:
+    """Where each of some ranges of rows begins and ends, a few for each worker."""
+    size = max(1, -(-count // (_PIECES_EACH * pool.num_workers)))
+    return [(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def by_all_workers(
+    pool: WorkerPool, function: Callable[..., _Result], pieces: Sequence[tuple[Any, ...]], *shared: Any
+) -> list[_Result]:
+    """What `function` gives for the arguments of each piece and those that all have, in the order of the pieces."""
+    found = dict(pool.run(function, ((*piece, *shared) for piece in pieces)))
+    return [found[number] for number in range(len(pieces))]

@@ -15,13 +15,13 @@ from typing import Protocol
 
 import numpy as np
 
-from largegnn.artifacts import AlignmentTask, CandidateGraph, EntityEmbeddings, FloatArray, IntArray, Mask, Neighbors
+from largegnn.artifacts import AlignmentTask, CandidateGraph, EntityEmbeddings, IntArray, Mask, Neighbors
 from largegnn.artifacts.arrays import check_range
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.errors import ArtifactError
-from largegnn.machine.pieces import by_all_processors
 from largegnn.matching.candidates import build_candidates, csls
 from largegnn.matching.contributions import LITERAL_PER_COSINE
+from largegnn.matching.cosines import edge_cosines
 from largegnn.matching.fusing import localised
 from largegnn.matching.scorings import csls_column
 from largegnn.matching.support import SupportFinder
@@ -38,7 +38,6 @@ __all__ = [
     "structure",
 ]
 
-_PIECE = 1 << 12  # edges whose two vectors are copied at once
 _WALKS = 2  # times that pairs are proposed, after one pass of support each
 _PASSES = 2  # of support in the end
 _NEAREST = 5  # neighbourhood of CSLS over few candidates
@@ -87,7 +86,7 @@ def structure(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
     found = build_candidates(context.source_neighbors, context.target_neighbors)
     if len(graph):
         graph = graph.joined_with(found.pairs())
-        found = graph.with_evidence(cosine=_cosines(graph, context.embeddings))
+        found = graph.with_evidence(cosine=edge_cosines(graph, context.embeddings))
     return found.with_evidence(csls=csls(found, context.source_neighbors, context.target_neighbors, context.csls_k))
 
 
@@ -151,7 +150,7 @@ def _with_cosines(joined: CandidateGraph, is_new: Mask, context: ChannelContext)
     """The joined candidates with cosine and CSLS for those that are new, (e,)."""
     cosines = np.array(joined.column("cosine"))
     fresh = CandidateGraph(joined.sources[is_new], joined.targets[is_new])
-    fresh = fresh.with_evidence(cosine=_cosines(fresh, context.embeddings))
+    fresh = fresh.with_evidence(cosine=edge_cosines(fresh, context.embeddings))
     cosines[is_new] = fresh.column("cosine")
     local = np.array(joined.column("csls"))
     local[is_new] = csls(fresh, context.source_neighbors, context.target_neighbors, context.csls_k)
@@ -213,19 +212,3 @@ def _refuse_nonsense(name: str, graph: object, task: AlignmentTask) -> None:
     for column, values in graph.evidence.items():
         if not bool(np.isfinite(values).all()):
             raise ArtifactError(f"the channel {name}: its evidence {column} holds what is no number")
-
-
-def _cosines(graph: CandidateGraph, embeddings: EntityEmbeddings) -> FloatArray:
-    """The cosine of every edge (e,), -1 where an end has no vector."""
-    cosines = np.empty(len(graph), dtype=np.float32)
-
-    def compare(first: int, last: int) -> None:
-        here = slice(first, last)
-        left, right = (embeddings.vectors[ends[here]].astype(np.float64) for ends in (graph.sources, graph.targets))
-        lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
-        there = (lengths > 0) & embeddings.covered[graph.sources[here]] & embeddings.covered[graph.targets[here]]
-        products = np.einsum("ed,ed->e", left, right)
-        cosines[here] = np.where(there, products / np.where(lengths > 0, lengths, 1.0), -1.0)
-
-    by_all_processors(compare, len(graph), _PIECE)
-    return cosines

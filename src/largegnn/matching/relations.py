@@ -21,8 +21,10 @@ from scipy import sparse
 from largegnn.artifacts import AlignmentTask, FloatArray, IntArray
 from largegnn.artifacts.relations import EXAMPLES, RelationAlignment
 from largegnn.machine.compiled import compiled
-from largegnn.machine.pieces import by_all_processors
+from largegnn.machine.pieces import by_all_processors, pieces
+from largegnn.machine.worker_pool import by_all_workers
 from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows
+from largegnn.matching.shared_rows import SharedRows, shared_rows
 
 __all__ = ["Counterparts", "RelationCounts", "align_relations", "count_relations", "counterparts", "likelihood"]
 
@@ -79,17 +81,22 @@ def counterparts(task: AlignmentTask, pairs: IntArray, certainty: FloatArray) ->
 
 
 def count_relations(
-    task: AlignmentTask, near_source: NeighborRows, near_target: NeighborRows, matched: Counterparts
+    task: AlignmentTask,
+    near_source: NeighborRows,
+    near_target: NeighborRows,
+    matched: Counterparts,
+    shared: SharedRows | None = None,
 ) -> RelationCounts:
-    """How often relations of both sides join the same matched pairs."""
-    counts, *_ = _count(task, near_source, near_target, matched)
+    """How often relations of both sides join the same matched pairs; counted by those the rows are shared with."""
+    counts, *_ = _count(task, near_source, near_target, matched, shared)
     return counts
 
 
 def align_relations(task: AlignmentTask, pairs: IntArray, certainty: FloatArray) -> RelationAlignment:
     """The relations that answer to each other by the matched pairs (k, 2), with how sure that is and examples."""
     matched = counterparts(task, pairs, certainty)
-    counts, table, rows, totals = _count(task, *both_neighbor_rows(task), matched)
+    near = both_neighbor_rows(task)
+    counts, table, rows, totals = _count(task, *near, matched, shared_rows(task, *near))
     sources = np.repeat(np.arange(task.num_source_relations), np.diff(counts.ptr))
     targets = counts.ways >> 1
     shares = [counts.seen / total[ids] for total, ids in zip(totals, (sources, targets), strict=True)]
@@ -108,29 +115,54 @@ def align_relations(task: AlignmentTask, pairs: IntArray, certainty: FloatArray)
     )
 
 
+def relations_piece(
+    begin: int,
+    end: int,
+    near_source: NeighborRows,
+    near_target: NeighborRows,
+    matched: Counterparts,
+    num_source_relations: int,
+    num_target_relations: int,
+) -> tuple[_Table, Totals, Totals]:
+    """What is seen from sources `begin` to `end`: pairs of relations, no slot empty, and the totals of both sides."""
+    size = _FIRST_SIZE
+    while True:
+        table = _Table(
+            np.full(size, -1, dtype=np.int64),
+            np.zeros(size),
+            np.zeros(size, dtype=np.int64),
+            np.full((size, EXAMPLES, 4), -1, dtype=np.int32),
+        )
+        seen = np.zeros(num_source_relations), np.zeros(num_target_relations)
+        first = np.zeros(len(near_target.ptr) - 1, dtype=np.int64)
+        how = (near_source, near_target, 2 * num_target_relations, first)
+        if _see_together(begin, end, matched, *how, table, *seen):
+            slots = np.flatnonzero(table.keys >= 0)
+            return _Table(*(column[slots] for column in table)), *seen
+        size *= 8
+
+
 def _count(
-    task: AlignmentTask, near_source: NeighborRows, near_target: NeighborRows, matched: Counterparts
+    task: AlignmentTask,
+    near_source: NeighborRows,
+    near_target: NeighborRows,
+    matched: Counterparts,
+    shared: SharedRows | None,
 ) -> tuple[RelationCounts, _Table, IntArray, list[FloatArray]]:
     """The counts, the table they are from, the row of each in it, and how often each relation was seen with any."""
     num_ways = 2 * task.num_target_relations
+    numbers = task.num_source_relations, task.num_target_relations
 
     def see(begin: int, end: int) -> tuple[_Table, Totals, Totals]:
-        size = _FIRST_SIZE
-        while True:
-            table = _Table(
-                np.full(size, -1, dtype=np.int64),
-                np.zeros(size),
-                np.zeros(size, dtype=np.int64),
-                np.full((size, EXAMPLES, 4), -1, dtype=np.int32),
-            )
-            seen = np.zeros(task.num_source_relations), np.zeros(task.num_target_relations)
-            first = np.zeros(task.num_target_entities, dtype=np.int64)
-            if _see_together(begin, end, matched, near_source, near_target, num_ways, first, table, *seen):
-                return table, *seen
-            size *= 8
+        return relations_piece(begin, end, near_source, near_target, matched, *numbers)
 
     # Pieces of one size, however many processors there are: sums must not depend on the machine.
-    found = by_all_processors(see, task.num_source_entities, _PIECE) or [see(0, 0)]
+    if shared is not None:
+        ranges, known = list(pieces(task.num_source_entities, _PIECE)), shared.pool.share(matched)
+        found = by_all_workers(shared.pool, relations_piece, ranges, *shared.near, known, *numbers)
+    else:
+        found = by_all_processors(see, task.num_source_entities, _PIECE)
+    found = found or [see(0, 0)]
     table = _joined([piece[0] for piece in found])
     totals = [np.sum([piece[side] for piece in found], axis=0) for side in (1, 2)]
     slots = np.arange(len(table.keys))
@@ -143,21 +175,19 @@ def _count(
 
 
 def _joined(tables: list[_Table]) -> _Table:
-    """What several tables hold, without the empty slots, ascending by key; examples from the first tables first."""
-    slots = [np.flatnonzero(table.keys >= 0) for table in tables]
-    all_keys = np.concatenate([table.keys[rows] for table, rows in zip(tables, slots, strict=True)])
-    keys, of = np.unique(all_keys, return_inverse=True)
+    """What several tables hold, ascending by key; examples from the first tables first. No slot is empty."""
+    keys, of = np.unique(np.concatenate([table.keys for table in tables]), return_inverse=True)
     seen, counts = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.int64)
     examples, filled = np.full((len(keys), EXAMPLES, 4), -1, dtype=np.int32), np.zeros(len(keys), dtype=np.int64)
     start = 0
-    for table, rows in zip(tables, slots, strict=True):
-        own = of[start : start + len(rows)]
-        start += len(rows)
-        seen[own] += table.seen[rows]
-        counts[own] += table.counts[rows]
+    for table in tables:
+        own = of[start : start + len(table.keys)]
+        start += len(table.keys)
+        seen[own] += table.seen
+        counts[own] += table.counts
         for number in range(EXAMPLES):
-            fits = (table.examples[rows, number, 0] >= 0) & (filled[own] < EXAMPLES)
-            examples[own[fits], filled[own[fits]]] = table.examples[rows[fits], number]
+            fits = (table.examples[:, number, 0] >= 0) & (filled[own] < EXAMPLES)
+            examples[own[fits], filled[own[fits]]] = table.examples[fits, number]
             filled[own[fits]] += 1
     return _Table(keys, seen, counts, examples)
 

@@ -26,9 +26,11 @@ from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArr
 from largegnn.machine.compiled import compiled
 from largegnn.machine.pieces import by_all_processors, piece_size
 from largegnn.machine.progress import progress
+from largegnn.machine.worker_pool import by_all_workers, ranges_for
 from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows, lower_bound
 from largegnn.matching.partial_transport import partial_plan
 from largegnn.matching.relations import Counterparts, RelationCounts, count_relations, counterparts, likelihood
+from largegnn.matching.shared_rows import SharedRows, shared_rows
 from largegnn.matching.walking import propose_pairs
 
 __all__ = ["SupportFinder"]
@@ -64,6 +66,7 @@ class SupportFinder:
         self._task, self._weight, self._seeds = task, weight, seeds
         self._near = both_neighbor_rows(task)
         self._counted: tuple[Counterparts, RelationCounts] | None = None
+        self._sent: SharedRows | None = None
 
     def add_to(
         self, graph: CandidateGraph, scores: FloatArray, passes: int = 3, matched: Counterparts | None = None
@@ -92,39 +95,71 @@ class SupportFinder:
     def propose(self, matched: Counterparts, allowed: Mask, number: int) -> IntArray:
         """Pairs (p, 2) next to matched pairs, the `number` best supported of each source among the `allowed` (n,)."""
         counts = self._relations(matched)
-        return propose_pairs(self._task, self._near[0], matched, counts, allowed, number)
+        return propose_pairs(self._task, self._near[0], matched, counts, allowed, number, self._shared())
 
     def _support(self, graph: CandidateGraph, matched: Counterparts) -> FloatArray:
         """The support of every edge (e,) by the matched pairs."""
         counts = self._relations(matched)
-        num_source, num_targets = self._task.num_source_entities, self._task.num_target_entities
+        num_source = self._task.num_source_entities
         most = _most_marks(self._near[0].ptr, self._near[0].ids, matched.ptr)
-        support = np.empty(len(graph), dtype=np.float32)
 
-        def count(first: int, last: int) -> None:
+        def edges_of(first: int, last: int) -> tuple[IntArray, IntArray]:
             # The edges of one source stay together: a piece begins and ends where a source does.
             here = slice(*(int(np.searchsorted(graph.sources, source)) for source in (first, last)))
-            if here.start == here.stop:
-                return
-            marks = _Marks(
-                np.zeros(num_targets, dtype=np.int32),
-                np.empty(most, dtype=np.int32),
-                np.empty(most, dtype=np.int32),
-                np.empty(most, dtype=np.float32),
-                np.empty(min(most, num_targets), dtype=np.int32),
-                np.zeros(_SIEVE, dtype=np.bool_),
-            )
-            ends = graph.sources[here], graph.targets[here]
-            _count_support(*ends, num_source, *self._near, matched, counts, marks, _MOST, support[here])
+            return graph.sources[here], graph.targets[here]
 
-        by_all_processors(count, num_source, piece_size(num_source))
-        return support
+        rules = self._shared()
+        if rules is not None:
+            pool = rules.pool
+            ends = [edges_of(*sources) for sources in ranges_for(pool, num_source)]
+            known = *rules.near, pool.share(matched), pool.share(counts)
+            found = by_all_workers(pool, support_piece, [edges for edges in ends if len(edges[0])], *known, most)
+        else:
+
+            def count(first: int, last: int) -> FloatArray:
+                return support_piece(*edges_of(first, last), *self._near, matched, counts, most)
+
+            found = by_all_processors(count, num_source, piece_size(num_source))
+        return np.concatenate([np.empty(0, dtype=np.float32), *found])
 
     def _relations(self, matched: Counterparts) -> RelationCounts:
         """How often relations join the matched pairs; asked twice of the same pairs, it is counted once."""
         if self._counted is None or self._counted[0] is not matched:
-            self._counted = (matched, count_relations(self._task, *self._near, matched))
+            self._counted = (matched, count_relations(self._task, *self._near, matched, self._shared()))
         return self._counted[1]
+
+    def _shared(self) -> SharedRows | None:
+        """The graphs as the workers of a cluster have them, where there are any; sent when first asked for."""
+        if self._sent is None:
+            self._sent = shared_rows(self._task, *self._near)
+        return self._sent
+
+
+def support_piece(
+    sources: IntArray,
+    targets: IntArray,
+    near_source: NeighborRows,
+    near_target: NeighborRows,
+    matched: Counterparts,
+    counts: RelationCounts,
+    most_marks: int,
+) -> FloatArray:
+    """The support of some edges (e,), all those of their sources; the neighbours of no source make more marks."""
+    support = np.empty(len(sources), dtype=np.float32)
+    if not len(support):
+        return support
+    num_targets = len(near_target.ptr) - 1
+    marks = _Marks(
+        np.zeros(num_targets, dtype=np.int32),
+        np.empty(most_marks, dtype=np.int32),
+        np.empty(most_marks, dtype=np.int32),
+        np.empty(most_marks, dtype=np.float32),
+        np.empty(min(most_marks, num_targets), dtype=np.int32),
+        np.zeros(_SIEVE, dtype=np.bool_),
+    )
+    offset = len(near_source.ptr) - 1
+    _count_support(sources, targets, offset, near_source, near_target, matched, counts, marks, _MOST, support)
+    return support
 
 
 @compiled

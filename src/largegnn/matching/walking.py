@@ -14,8 +14,10 @@ import numpy as np
 from largegnn.artifacts import AlignmentTask, FloatArray, IntArray, Mask
 from largegnn.machine.compiled import compiled
 from largegnn.machine.pieces import by_all_processors, piece_size
+from largegnn.machine.worker_pool import by_all_workers, ranges_for
 from largegnn.matching.neighbor_rows import NeighborRows, WayRows, lower_bound, way_rows
 from largegnn.matching.relations import Counterparts, RelationCounts, likelihood
+from largegnn.matching.shared_rows import SharedRows
 
 __all__ = ["propose_pairs"]
 
@@ -30,24 +32,47 @@ def propose_pairs(
     counts: RelationCounts,
     allowed: Mask,
     number: int,
+    shared: SharedRows | None = None,
 ) -> IntArray:
-    """Pairs (p, 2) of entity ids: of each allowed source the `number` allowed targets that most speaks for."""
+    """Pairs (p, 2) of entity ids: of each allowed source the `number` allowed targets that most speaks for.
+
+    Those walk that the rows are `shared` with.
+    """
     split = task.num_source_entities
     back = way_rows(task, 1)
-    sources, targets = allowed[:split], allowed[split:]
+    if shared is not None:
+        pool = shared.pool
+        known = shared.near[0], *(pool.share(each) for each in (matched, back, counts, allowed)), number
+        found = by_all_workers(pool, walk_piece, ranges_for(pool, split), *known)
+    else:
 
-    def walk(first: int, last: int) -> IntArray:
-        found = np.empty((int(sources[first:last].sum()) * number, 2), dtype=np.int32)
-        strengths = np.zeros(task.num_target_entities, dtype=np.float32)
-        reached = np.empty(task.num_target_entities, dtype=np.int32)
-        how = (near_source, matched, back, counts, sources, targets, number, strengths, reached, found)
-        return found[: _walk(first, last, *how)]
+        def walk(first: int, last: int) -> IntArray:
+            return walk_piece(first, last, near_source, matched, back, counts, allowed, number)
 
-    found = by_all_processors(walk, split, piece_size(split))
+        found = by_all_processors(walk, split, piece_size(split))
     if not found:
         return np.empty((0, 2), dtype=np.int32)
     pairs: IntArray = np.concatenate(found) + np.array([0, split], dtype=np.int32)
     return pairs
+
+
+def walk_piece(
+    first: int,
+    last: int,
+    near_source: NeighborRows,
+    matched: Counterparts,
+    back: WayRows,
+    counts: RelationCounts,
+    allowed: Mask,
+    number: int,
+) -> IntArray:
+    """The pairs (p, 2) of sources `first` to `last`, both ends numbered from 0."""
+    split, num_targets = len(near_source.ptr) - 1, len(back.ptr) - 1
+    sources, targets = allowed[:split], allowed[split:]
+    found = np.empty((int(sources[first:last].sum()) * number, 2), dtype=np.int32)
+    strengths, reached = np.zeros(num_targets, dtype=np.float32), np.empty(num_targets, dtype=np.int32)
+    how = (near_source, matched, back, counts, sources, targets, number, strengths, reached, found)
+    return found[: _walk(first, last, *how)]
 
 
 @compiled

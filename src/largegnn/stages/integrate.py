@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -53,14 +52,16 @@ def integrate(
     encoder = ENCODERS[model.encoder](model.entity_rows.shape[1] // model.members)
     each, memory_bytes = encoder.output_dim, int(train.max_memory_gb * 2**30)
     outputs = _outputs(task.num_entities, model.members * each, memory_bytes, work)
+    scratch = None if work is None else work / "layers"
     if model.members == 1:
-        found = _encode(task, model, subgraphs, train, integrate, device, outputs)
+        found = _encode(task, model, subgraphs, train, integrate, device, outputs, scratch)
     else:
         outputs = np.empty((task.num_entities, model.members * each), dtype=np.float32) if outputs is None else outputs
         covered = np.ones(task.num_entities, dtype=bool)
         for index in range(model.members):
             own = outputs[:, index * each : (index + 1) * each]
-            covered &= _encode(task, model.member(index), subgraphs, train, integrate, device, own).covered
+            member = model.member(index)
+            covered &= _encode(task, member, subgraphs, train, integrate, device, own, scratch).covered
             _scale_rows(own, model.members**-0.5)
         found = EntityEmbeddings(outputs, covered)
     num_uncovered = int((~found.covered).sum())
@@ -77,12 +78,14 @@ def _encode(
     integrate: IntegrateSettings,
     device: str,
     outputs: FloatArray | None,
+    scratch: Path | None,
 ) -> EntityEmbeddings:
     """The vectors of one model, in `outputs` (n, D) if given."""
     import torch
 
     from largegnn.embedding.feeding import SubgraphFeed
     from largegnn.embedding.integrate import average_subgraphs
+    from largegnn.embedding.layer_files import read_only_tensor
     from largegnn.embedding.model import load_weights
     from largegnn.embedding.whole_graph import encode_graph
 
@@ -90,18 +93,21 @@ def _encode(
     load_weights(encoder, model.encoder_weights)
     chosen = choose_device(device)
     encoder = encoder.to(chosen).eval()
-    # The rows may be mapped from a file; a tensor over them reads only what is asked for.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch has no read-only tensors and warns of arrays that are
-        entity_rows = torch.from_numpy(np.asarray(model.entity_rows))
     relation_rows = torch.from_numpy(np.asarray(model.relation_rows).copy()).to(chosen)
     if integrate.method == "full":
         memory_bytes = int(train.max_memory_gb * 2**30)
         return encode_graph(
-            encoder, entity_rows, relation_rows, task.triples, memory_bytes=memory_bytes, outputs=outputs
+            encoder,
+            model.entity_rows,
+            relation_rows,
+            task.triples,
+            memory_bytes=memory_bytes,
+            outputs=outputs,
+            scratch=scratch,
         )
     feed = SubgraphFeed(subgraphs, task.num_relations, chosen, cache_bytes=0)
     by_neighbors = integrate.method == "average"
+    entity_rows = read_only_tensor(model.entity_rows)
     return average_subgraphs(encoder, entity_rows, relation_rows, feed, by_neighbors=by_neighbors, outputs=outputs)
 
 

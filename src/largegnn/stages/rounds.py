@@ -34,6 +34,7 @@ from largegnn.artifacts import (
     are_among,
 )
 from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.machine.worker_pool import worker_pool
 from largegnn.settings import Settings
 from largegnn.stages.integrate import integrate
 from largegnn.stages.match import match
@@ -103,8 +104,9 @@ def rounds(
     for number in range(1, settings.rounds.number + 1):
         _log_round(number, pseudo)
         one = _Round(task, pseudo.pairs, partition_outcome, settings, seed + number)
-        model = one.train(model, None if work is None else work / f"round-{number:02d}")
-        embeddings = one.integrate(model)
+        own = None if work is None else work / f"round-{number:02d}"
+        model = one.train(model, own)
+        embeddings = one.integrate(model, own)
         before, is_last = pseudo, number == settings.rounds.number
         if pseudo.found.size or not is_last:
             pseudo = _pseudo_seeds(task, embeddings, literal_evidence, channels, settings, seed + number + 1)
@@ -166,15 +168,20 @@ class _Round:
             start=start,
         ).model
 
-    def integrate(self, model: TrainedModel) -> EntityEmbeddings:
-        """Vectors of all entities; the whole graph as it is, or the subgraphs of this round."""
+    def integrate(self, model: TrainedModel, work: Path | None) -> EntityEmbeddings:
+        """Vectors of all entities; the whole graph as it is, or the subgraphs of this round.
+
+        The workers of a cluster meet in the folder `work`; one machine needs none.
+        """
         settings = self._given_settings
         subgraphs = SubgraphSet.empty()
         if settings.integrate.method != "full":
             merged, own = merge(self._task, self._settings.protocol).merged, self._settings
             how = (own.protocol, own.division, own.landmarks, self._seed)
             subgraphs = divide_again(self._task, merged, self._plan, *how)
-        return integrate(self._given, model, subgraphs, settings.train, settings.integrate, settings.device).embeddings
+        work = work if worker_pool() is not None else None
+        sections = settings.train, settings.integrate, settings.device
+        return integrate(self._given, model, subgraphs, *sections, work).embeddings
 
 
 def _pseudo_seeds(

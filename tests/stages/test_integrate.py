@@ -1,0 +1,45 @@
+"""The stage `integrate` hands a large graph to a cluster, the members of an ensemble one after the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from largegnn.artifacts import AlignmentTask, SubgraphSet, TrainedModel
+from largegnn.embedding import whole_graph
+from largegnn.embedding.dual_amn import DualAMN
+from largegnn.machine import worker_pool
+from largegnn.machine.worker_pool import using_pool
+from largegnn.settings import IntegrateSettings, TrainSettings
+from largegnn.stages.integrate import integrate
+from tests.pickled_pool import PickledPool
+
+DIM = 8
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_cluster_makes_the_vectors_of_one_machine(
+    members: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(whole_graph, "_WORTH_SHARING", 0)
+    monkeypatch.setattr(worker_pool, "num_processors", lambda: 1)
+    rng = np.random.default_rng(0)
+    triples = np.concatenate([rng.integers(0, [50, 3, 50], (200, 3)), rng.integers([50, 3, 50], [90, 5, 90], (200, 3))])
+    none = np.empty((0, 2), dtype=np.int32)
+    task = AlignmentTask(50, 40, 3, 2, np.unique(triples, axis=0), none, none, none)
+    shapes = (90, members * DIM), (10, members * DIM), members * sum(each.numel() for each in DualAMN(DIM).parameters())
+    rows, relations, weights = (rng.normal(size=shape).astype(np.float32) for shape in shapes)
+    model = TrainedModel("dual_amn", rows, relations, weights, members)
+    how = task, model, SubgraphSet.empty(), TrainSettings(), IntegrateSettings(), "cpu"
+    alone = integrate(*how, tmp_path / "work")
+    pool = PickledPool()
+    with using_pool(pool):
+        together = integrate(*how, tmp_path / "work")
+        assert pool.made["output_piece"] == members
+        integrate(*how)
+    assert pool.made["output_piece"] == members, "without a folder nobody can meet"
+    assert np.array_equal(together.embeddings.vectors, alone.embeddings.vectors)
+    assert together.embeddings.covered.all()
