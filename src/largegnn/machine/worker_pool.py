@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["WorkerPool", "using_pool", "worker_pool"]
+__all__ = ["WorkerPool", "processor_pool", "using_pool", "worker_pool"]
 
 _Result = TypeVar("_Result")
 
@@ -30,6 +30,10 @@ class WorkerPool(Protocol):
         """The device of a worker: cpu or cuda."""
         ...
 
+    def on_processors(self) -> WorkerPool:
+        """The same machines, a worker for each processor, whatever GPUs there are."""
+        ...
+
     def share(self, value: object) -> Any:
         """A value that many pieces need, sent to each machine once; handed over in its place as an argument."""
         ...
@@ -45,6 +49,12 @@ _pool: ContextVar[WorkerPool | None] = ContextVar("worker_pool", default=None)
 def worker_pool() -> WorkerPool | None:
     """The pool of this run, if it has one."""
     return _pool.get()
+
+
+def processor_pool() -> WorkerPool | None:
+    """The pool of this run, if it has one, for work that no GPU can do."""
+    pool = _pool.get()
+    return None if pool is None else pool.on_processors()
 
 
 @contextlib.contextmanager
