@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from largegnn import api
 from largegnn.cluster.nodes import ask_nodes, versions_here
 from largegnn.cluster.pool import RayPool
 from largegnn.cluster.visits import RayVisits
+from largegnn.data import block_pieces
 from largegnn.embedding.checkpoint import CheckpointFolder
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.trainer import Trainer
@@ -91,6 +93,30 @@ def test_pieces_give_what_the_whole_gives(pool: RayPool, monkeypatch: pytest.Mon
         assert np.array_equal(one.ids, other.ids)
         assert np.array_equal(one.scores, other.scores)
         assert one.record.method == other.record.method
+
+
+@pytest.mark.parametrize("form", ["nt", "openea"])
+def test_files_in_pieces_give_what_the_whole_gives(
+    pool: RayPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    api.generate(WORLD.model_copy(update={"literals": True}), folder=tmp_path, form=form)
+    whole = api.load(tmp_path)
+    monkeypatch.setattr(block_pieces, "_WORTH_SENDING", 1)
+    monkeypatch.setattr(block_pieces, "_RANGE", 20_000)
+    ran = functions_run(monkeypatch)
+    with using_pool(pool):
+        found = api.load(tmp_path)
+    assert ran == {"code_range"}
+    assert found.summary == whole.summary
+    for part in ("task", "names", "literals"):
+        assert as_lists(getattr(found, part)) == as_lists(getattr(whole, part)), part
+
+
+def as_lists(artifact: Any) -> Any:
+    """An artifact as plain values, to be compared."""
+    if dataclasses.is_dataclass(artifact):
+        return [as_lists(getattr(artifact, field.name)) for field in dataclasses.fields(artifact)]
+    return artifact.tolist() if isinstance(artifact, np.ndarray) else artifact
 
 
 def test_names_and_values_in_pieces_give_what_the_whole_gives(
