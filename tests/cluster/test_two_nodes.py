@@ -131,6 +131,7 @@ def test_names_and_values_in_pieces_give_what_the_whole_gives(
     for name, size in (("_MOST_TEXTS", 70), ("_CORPUS", 90), ("_MOST_PAIRS", 1_000)):
         monkeypatch.setattr(gram_pieces, name, size)
     monkeypatch.setattr(value_pieces, "_EDGES", 900)
+    monkeypatch.setattr(grams, "num_processors", lambda: 1)  # of which a cluster of two has more
     ran = functions_run(monkeypatch)
     with using_pool(pool):
         found = literals(*how)

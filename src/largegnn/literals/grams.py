@@ -138,8 +138,9 @@ def _nearest_here(
 
 
 def _pool(sides: tuple[Texts, Texts]) -> WorkerPool | None:
-    """The workers of a cluster, where there is one and the texts are worth it."""
-    return processor_pool() if len(sides[0]) + len(sides[1]) >= _WORTH_SENDING else None
+    """The workers of a cluster, where the texts are worth it and they are more than the threads of this process."""
+    pool = processor_pool() if len(sides[0]) + len(sides[1]) >= _WORTH_SENDING else None
+    return pool if pool is not None and pool.num_workers > num_processors() else None
 
 
 def _plain(rows: IntArray) -> IntArray:
