@@ -22,6 +22,10 @@ class PickledPool:
         self.num_workers = num_workers
         self.made = Counter[str]()
 
+    def on_processors(self) -> PickledPool:
+        """It has no others."""
+        return self
+
     def share(self, value: object) -> Any:
         """A copy, as another machine would have it."""
         return _Shared(pickle.dumps(value, protocol=5))

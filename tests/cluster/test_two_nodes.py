@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -15,12 +16,14 @@ import numpy as np
 import pytest
 import torch
 
+from largegnn import api
 from largegnn.artifacts import FloatArray
 from largegnn.cluster import visits
 from largegnn.cluster.nodes import ask_nodes, versions_here
 from largegnn.cluster.pool import RayPool
 from largegnn.cluster.tables import ShardedTable
 from largegnn.cluster.visits import RayVisits
+from largegnn.data import block_pieces
 from largegnn.embedding import whole_graph
 from largegnn.embedding.checkpoint import CheckpointFolder
 from largegnn.embedding.dual_amn import DualAMN
@@ -28,12 +31,14 @@ from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.trainer import Trainer
 from largegnn.embedding.whole_graph import encode_graph
 from largegnn.errors import InputError, StorageError
+from largegnn.literals import gram_pieces, grams, value_pieces, values_evidence
 from largegnn.machine import worker_pool as machine_pool
 from largegnn.machine.worker_pool import using_pool, worker_pool
 from largegnn.matching import cosines, search_pieces, shared_rows
 from largegnn.matching.searchers import search_both
-from largegnn.settings import ClusterSettings
-from tests.cli.small_runs import QUICK, call, make_pair
+from largegnn.settings import ClusterSettings, CompareSettings, ProtocolSettings
+from largegnn.stages.literals import literals
+from tests.cli.small_runs import QUICK, WORLD, call, make_pair
 from tests.cluster.conftest import Nodes
 from tests.cluster.light_work import die_early_or_late, die_once, full_disk, refuse
 from tests.embedding.generated_pairs import generated_pair
@@ -77,6 +82,19 @@ def pool(nodes: Nodes) -> RayPool:
     return nodes.pool()
 
 
+def functions_run(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of the functions that pools are given from now on."""
+    names: set[str] = set()
+    run = RayPool.run
+
+    def noting(self: RayPool, function: Any, pieces: Any) -> Any:
+        names.add(function.__name__)
+        return run(self, function, pieces)
+
+    monkeypatch.setattr(RayPool, "run", noting)
+    return names
+
+
 def test_pieces_give_what_the_whole_gives(pool: RayPool, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     sources, targets = (rng.normal(size=(count, 16)).astype(np.float32) for count in (1_500, 1_100))
@@ -94,6 +112,54 @@ def test_pieces_give_what_the_whole_gives(pool: RayPool, monkeypatch: pytest.Mon
         assert np.array_equal(one.ids, other.ids)
         assert np.array_equal(one.scores, other.scores)
         assert one.record.method == other.record.method
+
+
+@pytest.mark.parametrize("form", ["nt", "openea"])
+def test_files_in_pieces_give_what_the_whole_gives(
+    pool: RayPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    api.generate(WORLD.model_copy(update={"literals": True}), folder=tmp_path, form=form)
+    whole = api.load(tmp_path)
+    monkeypatch.setattr(block_pieces, "_WORTH_SENDING", 1)
+    monkeypatch.setattr(block_pieces, "_RANGE", 20_000)
+    ran = functions_run(monkeypatch)
+    with using_pool(pool):
+        found = api.load(tmp_path)
+    assert ran == {"code_range"}
+    assert found.summary == whole.summary
+    for part in ("task", "names", "literals"):
+        assert as_lists(getattr(found, part)) == as_lists(getattr(whole, part)), part
+
+
+def as_lists(artifact: Any) -> Any:
+    """An artifact as plain values, to be compared."""
+    if dataclasses.is_dataclass(artifact):
+        return [as_lists(getattr(artifact, field.name)) for field in dataclasses.fields(artifact)]
+    return artifact.tolist() if isinstance(artifact, np.ndarray) else artifact
+
+
+def test_names_and_values_in_pieces_give_what_the_whole_gives(
+    pool: RayPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.generate(WORLD.model_copy(update={"literals": True}), folder=tmp_path / "pair")
+    pair = api.load(tmp_path / "pair")
+    how = (pair.task, pair.names, pair.literals, ("literals",), ProtocolSettings(), CompareSettings(), 0)
+    whole = literals(*how)
+    for module in (grams, values_evidence):
+        monkeypatch.setattr(module, "_WORTH_SENDING", 1)
+    for name, size in (("_MOST_TEXTS", 70), ("_CORPUS", 90), ("_MOST_PAIRS", 1_000)):
+        monkeypatch.setattr(gram_pieces, name, size)
+    monkeypatch.setattr(value_pieces, "_EDGES", 900)
+    monkeypatch.setattr(machine_pool, "num_processors", lambda: 1)  # of which a cluster of two has more
+    ran = functions_run(monkeypatch)
+    with using_pool(pool):
+        found = literals(*how)
+    assert ran == {"count_piece", "lengths_piece", "nearest_piece", "cosines_piece", "compare_piece"}
+    assert len(whole.outcome.correspondences) >= 3
+    assert len(whole.literal_evidence.pairs) > 2_000
+    assert found.outcome == whole.outcome
+    for field in ("pairs", "evidence", "anchors", "duplicates"):
+        assert np.array_equal(getattr(found.literal_evidence, field), getattr(whole.literal_evidence, field)), field
 
 
 def test_a_piece_whose_worker_is_killed_is_made_again(pool: RayPool, tmp_path: Path) -> None:

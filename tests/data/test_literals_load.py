@@ -18,6 +18,7 @@ from largegnn.artifacts import AlignmentTask, StringTable, TaskNames
 from largegnn.artifacts.literals import Literals
 from largegnn.data import literal_rows
 from largegnn.data.batch import LiteralBatch
+from largegnn.data.coded_batch import CodedLiteralBatch
 from largegnn.data.enlarge import Additions, enlarge_task
 from largegnn.data.inputs import DataInput
 from largegnn.data.literal_rows import LiteralCoder, LiteralRows, join_literals
@@ -267,7 +268,7 @@ def _part(rows: list[tuple[int, str, str, str, str]]) -> LiteralRows:
     coder = LiteralCoder()
     columns = [pl.Series([str(row[index]) for row in rows], dtype=pl.String) for index in range(5)]
     entities, predicates, datatypes, languages, values = columns
-    coder.add(LiteralBatch(entities, predicates, values, datatypes, languages))
+    coder.add(CodedLiteralBatch.of(LiteralBatch(entities, predicates, values, datatypes, languages)))
     coded = coder.finish()
     return coded.with_ids(coded.head_names.cast(pl.Int32).to_numpy())
 

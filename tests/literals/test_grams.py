@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largegnn.literals.grams import GramSpace, Texts
+from largegnn.literals.grams import GramSpace
+from largegnn.literals.symbols import Texts
 
 TEXT = st.text(alphabet="abz09 ", max_size=12).map(lambda text: " ".join(text.split()))
 

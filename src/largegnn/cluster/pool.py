@@ -46,6 +46,10 @@ class RayPool:
         asked = self.cluster.workers
         return self.num_workers if asked == "auto" else asked
 
+    def on_processors(self) -> RayPool:
+        """The same machines, a worker for each processor."""
+        return self if self.device == "cpu" else type(self)(self.ray, self.cluster, self.nodes, "cpu")
+
     def resources(self, num_sharing: int | None = None) -> dict[str, int]:
         """What a worker asks Ray for; processors are shared out where there are more than workers."""
         counts = [count for count in self._counts("CPU") if count >= 1]

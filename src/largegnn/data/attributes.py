@@ -14,35 +14,45 @@ from pathlib import Path
 import polars as pl
 
 from largegnn.data.batch import LiteralBatch, ReadCounts, TripleBatch
-from largegnn.data.lines import LineBlock, line_blocks
-from largegnn.data.literal_syntax import parse_literals, tidied
-from largegnn.data.readers import read_triples
+from largegnn.data.blocks import BlockForm, read_blocks
+from largegnn.data.lines import LineBlock
+from largegnn.data.literal_syntax import parse_literals
+from largegnn.data.ntriples import LINE_FORMS
+from largegnn.data.readers import tidied_batch
 from largegnn.data.recognise import looks_like_triples
 from largegnn.data.tables import without_brackets
 
-__all__ = ["read_attributes"]
+__all__ = ["attribute_blocks", "read_attributes"]
 
 
 def read_attributes(path: Path) -> Iterator[TripleBatch]:
     """The literals of an attribute file."""
-    if looks_like_triples(path):
-        for batch in read_triples(path, "nt"):
-            yield TripleBatch(literals=batch.literals, counts=_about_literals(batch.counts))
-        return
-    for block in line_blocks(path):
-        yield _batch_of(block)
+    return map(tidied_batch, read_blocks(path, attribute_blocks(path)))
 
 
-def _batch_of(block: LineBlock) -> TripleBatch:
+def attribute_blocks(path: Path) -> BlockForm:
+    """How an attribute file is read block by block."""
+    return _LINES if looks_like_triples(path) else _TABS
+
+
+def _literals_of_lines(path: Path, block: LineBlock, known: None) -> Iterator[TripleBatch]:
+    """The literals of a block of N-Triples."""
+    for batch in LINE_FORMS["nt"].parse(path, block, known):
+        yield TripleBatch(literals=batch.literals, counts=_about_literals(batch.counts))
+
+
+def _literals_of_rows(path: Path, block: LineBlock, _: None) -> Iterator[TripleBatch]:
+    """The literals of a block of three columns."""
     lines = pl.Series([block.text.decode("utf-8")]).str.split("\n").explode()
     columns = lines.filter(lines.str.len_bytes() > 0).str.splitn("\t", 3).struct.unnest()
     whole = columns.filter(pl.all_horizontal(pl.all().is_not_null()))
     names, parsed = without_brackets(whole.select("field_0", "field_1")), parse_literals(whole["field_2"])
-    literals, counts = tidied(
-        LiteralBatch(names["field_0"], names["field_1"], parsed["value"], parsed["datatype"], parsed["language"])
+    yield TripleBatch(
+        literals=LiteralBatch(
+            names["field_0"], names["field_1"], parsed["value"], parsed["datatype"], parsed["language"]
+        ),
+        counts=ReadCounts(dropped_literals=len(columns) - len(whole)),
     )
-    dropped = ReadCounts(dropped_literals=len(columns) - len(whole))
-    return TripleBatch(literals=literals, counts=ReadCounts.total([counts, dropped]))
 
 
 def _about_literals(counts: ReadCounts) -> ReadCounts:
@@ -53,3 +63,7 @@ def _about_literals(counts: ReadCounts) -> ReadCounts:
         broken_languages=counts.broken_languages,
         dropped_literals=counts.dropped_literals,
     )
+
+
+_TABS = BlockForm(_literals_of_rows)
+_LINES = BlockForm(_literals_of_lines, ends="any")

@@ -6,10 +6,14 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from largegnn.errors import InputError
+
+if TYPE_CHECKING:
+    from largegnn.data.blocks import BlockForm
 
 __all__ = [
     "LONGEST_NAME",
@@ -123,7 +127,8 @@ class Reader:
 
     The functions take a path, packed or not; `largegnn.data.lines` and `largegnn.data.compression` open it. A format
     may also say how it holds the names of entities (`names`; without, as links), and rows that are entities, one column
-    being their key (`rows`, which takes the key too): both give literals.
+    being their key (`rows`, which takes the key too): both give literals. Where `blocks` says how single blocks of
+    triples are read, several machines may share a large file.
     """
 
     triples: TripleReader
@@ -131,6 +136,7 @@ class Reader:
     suffixes: tuple[str, ...] = ()
     names: NameReader | None = None
     rows: RowReader | None = None
+    blocks: BlockForm | None = None
 
 
 def check_names(columns: dict[str, pl.Series], where: Callable[[int], str]) -> None:

@@ -18,11 +18,12 @@ from typing import Literal
 from largegnn.data.compression import as_stream, read_chunks, without_marks
 from largegnn.errors import InputError
 
-__all__ = ["LineBlock", "LineEnds", "last_line_end", "line_blocks", "location"]
+__all__ = ["UNKNOWN_LINE", "LineBlock", "LineEnds", "last_line_end", "line_blocks", "location", "range_blocks"]
 
 _BLOCK = 1 << 25
 _LONGEST_LINE = 1 << 25
 _MOST_LINES = 1 << 20
+UNKNOWN_LINE = 0  # the first line of a block that was read by itself
 _CR_RUN = re.compile(rb"(?<!\r)\r+\n")  # what a second conversion of line ends leaves
 
 # any: LF, CRLF and CR, as in N-Triples. file: LF and CRLF; CR alone only where the file has no LF, else it belongs to
@@ -82,6 +83,19 @@ def line_blocks(
         for piece in _pieces(rest, cut):
             yield LineBlock(_checked(path, piece, first_line, ends), first_line, num_marks)
             first_line, num_marks = first_line + _count_lines(piece, ends), 0
+
+
+def range_blocks(path: Path, text: bytes, is_first: bool, ends: LineEnds) -> Iterator[LineBlock]:
+    """The blocks of a range of a file by itself, which begins where a line begins and ends with LF or with the file.
+
+    Only for the first range of a file the numbers of its lines are known. CR alone must not end lines by `file`.
+    """
+    num_marks, chunks = without_marks(iter([text])) if is_first else (0, iter([text]))
+    whole = b"".join(_with_line_feeds(chunks, ends) if ends == "any" else chunks)
+    first_line = 1 if is_first else UNKNOWN_LINE
+    for piece in _pieces(whole if whole.endswith(b"\n") else whole + b"\n", last_line_end):
+        yield LineBlock(_checked(path, piece, first_line, ends), first_line, num_marks)
+        first_line, num_marks = first_line + _count_lines(piece, ends) if is_first else UNKNOWN_LINE, 0
 
 
 def _with_line_feeds(chunks: Iterator[bytes], ends: LineEnds) -> Iterator[bytes]:

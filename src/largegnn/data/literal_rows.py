@@ -1,6 +1,6 @@
 """Literals become an artifact: coded batch by batch, then put in order and joined.
 
-In: batches of literals, which are text. Out: `Literals`, distinct and sorted by entity, predicate, datatype, language
+In: coded batches of literals. Out: `Literals`, distinct and sorted by entity, predicate, datatype, language
 and value, so that the order of lines does not matter. What repeats (entities, predicates, datatypes, languages) is kept
 as numbers, values as their bytes end to end; the text of the file is never in memory as a whole.
 Memory: the bytes of the values twice and some 60 bytes a literal. Values are compared only where all else is equal, and
@@ -18,7 +18,8 @@ import polars as pl
 
 from largegnn.artifacts import IntArray, Mask, StringTable
 from largegnn.artifacts.literals import Literals
-from largegnn.data.batch import LiteralBatch, no_names
+from largegnn.data.batch import no_names
+from largegnn.data.coded_batch import CodedLiteralBatch
 from largegnn.data.vocabulary import Vocabulary, distinct, lookup, to_strings
 
 __all__ = ["CodedLiterals", "LiteralCoder", "LiteralRows", "join_literals"]
@@ -74,21 +75,19 @@ class CodedLiterals:
 
 
 class LiteralCoder:
-    """Takes in literals as text, batch after batch, and keeps them as numbers and bytes."""
+    """Takes in coded literals, batch after batch."""
 
     def __init__(self) -> None:
         self._columns = {name: Vocabulary() for name in ("heads", "predicates", "datatypes", "languages")}
         self._data = bytearray()
         self._sizes: list[IntArray] = []
 
-    def add(self, batch: LiteralBatch) -> None:
+    def add(self, batch: CodedLiteralBatch) -> None:
         """Take in one more batch."""
         for name, vocabulary in self._columns.items():
-            vocabulary.add(getattr(batch, name))
-        for first in range(0, len(batch), _BLOCK_ROWS):
-            part = batch.values[first : first + _BLOCK_ROWS]
-            self._sizes.append(part.str.len_bytes().to_numpy().astype(np.int32))
-            self._data += part.str.join("").item().encode("utf-8")
+            vocabulary.add(batch.columns[name])
+        self._sizes.append(batch.sizes)
+        self._data += batch.data.data
 
     def finish(self) -> CodedLiterals:
         """All literals taken in; nothing can be added any more."""

@@ -10,19 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import polars as pl
 
 from largegnn.data.batch import LiteralBatch, ReadCounts, TripleBatch, check_names
-from largegnn.data.lines import LineBlock, line_blocks, location
+from largegnn.data.blocks import BlockForm
+from largegnn.data.lines import LineBlock, location
 from largegnn.data.literal_syntax import tags_as_written, unescaped
 from largegnn.data.nesting import DEEPEST, Depth, too_deep
 from largegnn.data.quads import batches, check_closed, parse
 from largegnn.errors import InputError
 
-__all__ = ["read_line_triples"]
+__all__ = ["LINE_FORMS"]
 
 _LineForm = Literal["nt", "nq"]
 
@@ -64,13 +66,8 @@ _GROUPS = (
 )
 
 
-def read_line_triples(path: Path, kind: _LineForm) -> Iterator[TripleBatch]:
-    """Triples of an N-Triples or N-Quads file."""
-    for block in line_blocks(path, ends="any"):
-        yield from _block_batches(path, block, kind)
-
-
-def _block_batches(path: Path, block: LineBlock, kind: _LineForm) -> Iterator[TripleBatch]:
+def _block_batches(path: Path, block: LineBlock, _: None, kind: _LineForm) -> Iterator[TripleBatch]:
+    """The triples of a block of lines."""
     # Without the last line break, which would give one empty line too many.
     text = pl.Series("line", [block.text[:-1].decode("utf-8")]).str.split("\n").explode()
     lines = pl.DataFrame({"line": text, "number": pl.int_range(len(text), eager=True) + block.first_line})
@@ -128,3 +125,9 @@ def _parsed(path: Path, odd: pl.DataFrame, kind: _LineForm) -> Iterator[TripleBa
     for batch in found:
         check_closed(path, batch)
         yield batch
+
+
+LINE_FORMS = {
+    "nt": BlockForm(partial(_block_batches, kind="nt"), ends="any"),
+    "nq": BlockForm(partial(_block_batches, kind="nq"), ends="any"),
+}

@@ -11,19 +11,25 @@ from functools import partial
 from pathlib import Path
 
 from largegnn.data.batch import LinkBatch, ReadCounts, Reader, TripleBatch, TripleReader
+from largegnn.data.blocks import BlockForm, read_blocks
 from largegnn.data.equivalence import says_same
-from largegnn.data.ntriples import read_line_triples
+from largegnn.data.ntriples import LINE_FORMS
 from largegnn.data.turtle import read_turtle_triples
 
 __all__ = ["NQ", "NT", "TURTLE"]
 
 
-def _reader(triples: TripleReader, *suffixes: str) -> Reader:
+def _reader(triples: TripleReader, *suffixes: str, blocks: BlockForm | None = None) -> Reader:
     def links(path: Path) -> Iterator[LinkBatch]:
         for batch in triples(path):
             yield _links_of(batch)
 
-    return Reader(triples, links, suffixes, names=triples)
+    return Reader(triples, links, suffixes, names=triples, blocks=blocks)
+
+
+def _line_reader(kind: str, *suffixes: str) -> Reader:
+    form = LINE_FORMS[kind]
+    return _reader(partial(read_blocks, form=form), *suffixes, blocks=form)
 
 
 def _links_of(batch: TripleBatch) -> LinkBatch:
@@ -33,6 +39,6 @@ def _links_of(batch: TripleBatch) -> LinkBatch:
     return LinkBatch(batch.heads.filter(chosen), batch.tails.filter(chosen), counts)
 
 
-NT = _reader(partial(read_line_triples, kind="nt"), ".nt", ".ntriples")
-NQ = _reader(partial(read_line_triples, kind="nq"), ".nq", ".nquads")
+NT = _line_reader("nt", ".nt", ".ntriples")
+NQ = _line_reader("nq", ".nq", ".nquads")
 TURTLE = _reader(read_turtle_triples, ".ttl", ".turtle")

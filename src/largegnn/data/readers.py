@@ -14,14 +14,14 @@ from largegnn.data.recognise import plain_name, recognise, recognise_table
 from largegnn.errors import InputError
 from largegnn.seams.tables import READERS
 
-__all__ = ["read_links", "read_rows", "read_triples"]
+__all__ = ["read_links", "read_rows", "read_triples", "tidied_batch"]
 
 
 def read_triples(path: Path, form: str = "auto") -> Iterator[TripleBatch]:
     """The triples and literals of a file in any format of the table."""
     chosen = recognise(path, num_columns=3) if form == "auto" else form
     try:
-        yield from map(_tidied, READERS[chosen].triples(path))
+        yield from map(tidied_batch, READERS[chosen].triples(path))
     except InputError as error:
         if (form, chosen, plain_name(path).suffix.lower()) != ("auto", "nt", ".ttl"):
             raise
@@ -47,10 +47,11 @@ def read_rows(path: Path, key: str, form: str = "auto") -> Iterator[TripleBatch]
             expected=f"one of {able}",
             fix="leave the key out, or name the format with --format",
         )
-    yield from map(_tidied, rows(path, key))
+    yield from map(tidied_batch, rows(path, key))
 
 
-def _tidied(batch: TripleBatch) -> TripleBatch:
+def tidied_batch(batch: TripleBatch) -> TripleBatch:
+    """A batch with long values cut and languages mended, and what of that there was."""
     if not len(batch.literals):
         return batch
     literals, counts = tidied(batch.literals)

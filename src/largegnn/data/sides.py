@@ -6,7 +6,7 @@ its own that start at 0. Names of entities that the graph does not have are coun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -15,13 +15,14 @@ import numpy as np
 import polars as pl
 
 from largegnn.artifacts import IntArray
-from largegnn.data.attributes import read_attributes
-from largegnn.data.batch import ReadCounts, no_names
+from largegnn.data.batch import ReadCounts, TripleBatch, no_names
+from largegnn.data.block_pieces import shared_attributes, shared_triples
+from largegnn.data.coded_batch import CodedBatch
 from largegnn.data.inputs import PairFiles
 from largegnn.data.literal_rows import CodedLiterals, LiteralCoder, LiteralRows
 from largegnn.data.name_files import read_names
 from largegnn.data.near import near_names
-from largegnn.data.readers import read_links, read_rows, read_triples
+from largegnn.data.readers import read_links, read_rows
 from largegnn.data.shown import listed, shown
 from largegnn.data.vocabulary import CodedGraph, code_batches, distinct, lookup, number_names, number_triples
 from largegnn.errors import InputError
@@ -100,9 +101,10 @@ def read_side(files: PairFiles, side: int, settings: DataSettings, keep_literals
     """Read the files of one graph."""
     path, attributes, names = files.triples[side], files.attributes[side], files.names[side]
     key = (settings.source_key, settings.target_key)[side]
-    batches = read_rows(path, key, settings.format) if key else read_triples(path, settings.format)
+    batches: Iterator[TripleBatch | CodedBatch]
+    batches = read_rows(path, key, settings.format) if key else shared_triples(path, settings.format, keep_literals)
     if attributes is not None:
-        batches = chain(batches, read_attributes(attributes))
+        batches = chain(batches, shared_attributes(attributes, keep_literals))
     coder = LiteralCoder()
     graph = code_batches(batches, coder.add if keep_literals else None)
     if not len(graph.triples):

@@ -16,6 +16,7 @@ from pathlib import Path
 import polars as pl
 
 from largegnn.data.batch import LinkBatch, LiteralBatch, ReadCounts, Reader, TripleBatch, check_names
+from largegnn.data.blocks import BlockForm, read_blocks
 from largegnn.data.equivalence import says_same
 from largegnn.data.headers import (
     LINKS,
@@ -27,7 +28,7 @@ from largegnn.data.headers import (
     looks_like_header,
     plain_word,
 )
-from largegnn.data.lines import LineBlock, last_line_end, line_blocks
+from largegnn.data.lines import LineBlock, LineEnds, last_line_end, line_blocks
 from largegnn.data.literal_syntax import LITERAL, parse_literals
 from largegnn.data.rows import read_table_rows, table_without_key
 from largegnn.data.shown import listed
@@ -47,15 +48,27 @@ _log = logging.getLogger(__name__)
 _PREDICATE = "predicate"
 _ROWS_LOOKED_AT = 10
 _SURE_ROWS = 20
+_HOW_TO_CUT: dict[Separator, tuple[Callable[[bytes], int], LineEnds]] = {
+    "\t": (last_line_end, "file"),
+    ",": (record_end, "kept"),
+}
 
 
-def read_table_triples(path: Path, separator: Separator) -> Iterator[TripleBatch]:
-    """Triples of a three-column table."""
-    for number, (split, counts) in enumerate(_read_table(path, separator, TRIPLES)):
-        if number == 0 and split.header is None:
-            _refuse_table(path, split.frame)
-            _warn_of_header(path, split.frame)
-        yield split_literals(split.frame, split.where, counts)
+def _look(path: Path, block: LineBlock, separator: Separator) -> Columns | None:
+    """The columns of a triple file, told from a block of it; None where it has no row."""
+    _refuse_wide_table(path, block, separator)
+    return _columns_of(block, separator, TRIPLES)
+
+
+def _block_triples(
+    path: Path, block: LineBlock, columns: Columns | None, separator: Separator
+) -> Iterator[TripleBatch]:
+    """The triples of a block of a three-column table."""
+    split, counts = _split(path, block, separator, columns or _in_order(TRIPLES))
+    if block.first_line == 1 and split.header is None:
+        _refuse_table(path, split.frame)
+        _warn_of_header(path, split.frame)
+    yield split_literals(split.frame, split.where, counts)
 
 
 def split_literals(frame: pl.DataFrame, where: Callable[[int], str], counts: ReadCounts | None = None) -> TripleBatch:
@@ -120,20 +133,19 @@ def without_brackets(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _read_table(path: Path, separator: Separator, roles: Roles) -> Iterator[tuple[SplitBlock, ReadCounts]]:
     columns: Columns | None = None
-    csv = separator == ","
-    for block in line_blocks(path, record_end if csv else last_line_end, "kept" if csv else "file"):
-        if columns is None and roles is TRIPLES:
-            _refuse_wide_table(path, block, separator)
+    for block in line_blocks(path, *_HOW_TO_CUT[separator]):
         columns = columns or _columns_of(block, separator, roles)
-        split = split_block(path, block, separator, columns or _in_order(roles))
-        yield (
-            split,
-            ReadCounts(
-                byte_order_marks=block.num_marks,
-                blank_lines=split.num_blank_lines,
-                header_rows=split.num_header_rows,
-            ),
-        )
+        yield _split(path, block, separator, columns or _in_order(roles))
+
+
+def _split(path: Path, block: LineBlock, separator: Separator, columns: Columns) -> tuple[SplitBlock, ReadCounts]:
+    split = split_block(path, block, separator, columns)
+    return (
+        split,
+        ReadCounts(
+            byte_order_marks=block.num_marks, blank_lines=split.num_blank_lines, header_rows=split.num_header_rows
+        ),
+    )
 
 
 def _in_order(roles: Roles) -> Columns:
@@ -200,12 +212,15 @@ def _warn_of_header(path: Path, frame: pl.DataFrame) -> None:
 
 
 def _reader(separator: Separator, *suffixes: str) -> Reader:
+    cut, ends = _HOW_TO_CUT[separator]
+    form = BlockForm(partial(_block_triples, separator=separator), partial(_look, separator=separator), cut, ends)
     return Reader(
-        partial(read_table_triples, separator=separator),
+        partial(read_blocks, form=form),
         partial(read_table_links, separator=separator),
         suffixes,
         partial(read_table_names, separator=separator),
         partial(read_table_rows, separator=separator),
+        form,
     )
 
 

@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 
 from largegnn.artifacts import IntArray, StringTable
-from largegnn.data.batch import LiteralBatch, ReadCounts, TripleBatch, no_names
+from largegnn.data.batch import ReadCounts, TripleBatch, no_names
+from largegnn.data.coded_batch import CodedBatch, CodedColumn, CodedLiteralBatch, lookup
 from largegnn.data.iri import decode_names
 from largegnn.data.limits import refuse_too_many
 from largegnn.machine.progress import progress
@@ -56,24 +57,27 @@ class CodedGraph:
     counts: ReadCounts
 
 
-def code_batches(batches: Iterable[TripleBatch], keep: Callable[[LiteralBatch], None] | None = None) -> CodedGraph:
+def code_batches(
+    batches: Iterable[TripleBatch | CodedBatch], keep: Callable[[CodedLiteralBatch], None] | None = None
+) -> CodedGraph:
     """Code every batch, then unite their vocabularies; literals are handed to `keep`, and counted at any rate."""
     entities, relations = Vocabulary(), Vocabulary()
     attribute_entities, num_attributes, counts = no_names(), 0, ReadCounts()
     listed_entities, num_listed = no_names(), 0
     with progress("reading", None, "triples") as work:
         for batch in batches:
-            entities.add(pl.concat([batch.heads, batch.tails]))
-            relations.add(batch.relations)
-            num_attributes, num_listed = num_attributes + len(batch.literals), num_listed + len(batch.entities)
-            counts = ReadCounts.total([counts, batch.counts])
-            if len(batch.literals):
-                attribute_entities = pl.concat([attribute_entities, batch.literals.heads.unique()]).unique()
-                if keep is not None:
-                    keep(batch.literals)
-            if len(batch.entities):
-                listed_entities = pl.concat([listed_entities, batch.entities.unique()]).unique()
-            work.advance(len(batch.heads) + len(batch.literals))
+            coded = batch if isinstance(batch, CodedBatch) else CodedBatch.of(batch, keep is not None)
+            entities.add(coded.ends)
+            relations.add(coded.relations)
+            num_attributes, num_listed = num_attributes + coded.num_literals, num_listed + coded.num_listed
+            counts = ReadCounts.total([counts, coded.counts])
+            if coded.num_literals:
+                attribute_entities = pl.concat([attribute_entities, coded.literal_heads]).unique()
+                if keep is not None and coded.literals is not None:
+                    keep(coded.literals)
+            if coded.num_listed:
+                listed_entities = pl.concat([listed_entities, coded.listed]).unique()
+            work.advance(len(coded.relations.codes) + coded.num_literals)
     entity_names, entity_codes = entities.finish()
     relation_names, relation_codes = relations.finish()
     refuse_too_many(entities=len(entity_names), relations=len(relation_names), triples=sum(map(len, relation_codes)))
@@ -103,24 +107,16 @@ class Vocabulary:
         self._names: list[pl.Series] = []
         self._codes: list[IntArray] = []
 
-    def add(self, names: pl.Series) -> None:
+    def add(self, column: CodedColumn) -> None:
         """Take in one more column."""
-        own = names.unique()
-        self._names.append(own)
-        self._codes.append(lookup(names, own))
+        self._names.append(column.names)
+        self._codes.append(column.codes)
 
     def finish(self) -> tuple[pl.Series, list[IntArray]]:
         """The distinct names of all columns, and the code of each name of each column."""
         own = [decode_names(names) for names in self._names]
         every = pl.concat([no_names(), *own]).unique()
         return every, [lookup(names, every)[codes] for names, codes in zip(own, self._codes, strict=True)]
-
-
-def lookup(names: pl.Series, among: pl.Series) -> IntArray:
-    """The position of each name in a column of distinct names, int32; -1 where it is not there."""
-    index = pl.DataFrame({"name": among, "code": pl.int_range(len(among), dtype=pl.Int32, eager=True)})
-    found = names.rename("name").to_frame().join(index, on="name", how="left", maintain_order="left")["code"]
-    return found.fill_null(-1).to_numpy()
 
 
 def distinct(columns: Iterable[pl.Series]) -> pl.Series:

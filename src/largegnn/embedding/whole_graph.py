@@ -73,7 +73,8 @@ def encode_graph(
     if not fits_fused(encoder, num_entities, len(triples), dim, device, memory_bytes):
         structure = build_structure(num_entities, triples, num_relations)
         chunk_bytes = memory_bytes // 16
-        pool = wider_pool() if num_entities >= _WORTH_SHARING else None
+        # A GPU here is faster than a few processors more.
+        pool = wider_pool() if num_entities >= _WORTH_SHARING and device.type == "cpu" else None
         if pool is not None and scratch is not None and isinstance(encoder, PiecewiseEncoder):
             pieces = LayerPieces(pool, structure, scratch, chunk_bytes)
             del structure  # what it takes is in files now

@@ -1,6 +1,6 @@
 """The loops over the n-grams of texts, compiled.
 
-In: texts as symbols end to end (see `grams`). A gram of up to 4 symbols is a number below `NUM_GRAMS`; the distinct
+In: texts as symbols end to end (see `symbols`). A gram of up to 4 symbols is a number below `NUM_GRAMS`; the distinct
 grams of one text are told by a small table of hashes that fits the processor's first cache, so that no text is ever
 sorted and no row of a matrix is kept.
 """
@@ -146,8 +146,12 @@ def nearest(
     often: IntArray,
     lengths: FloatArray,
     found_texts: IntArray,
+    products: FloatArray,
 ) -> None:
-    """The texts of the other side with the highest products with each text, ties to the first; (n, k), -1 for none."""
+    """The texts of the other side with the highest products with each text, ties to the first; (n, k), -1 for none.
+
+    The products, cosines but for the length of the text itself, go to `products` (n, k), unless it is empty.
+    """
     k = found_texts.shape[1]
     bits = table_bits(3 * _longest(ptr, first, last))
     table, counts = np.full(1 << bits, -1, np.int32), np.empty(1 << bits, np.int32)
@@ -188,6 +192,8 @@ def nearest(
             best[rank], best_text[rank] = product, other
         for rank in range(held):
             found_texts[text, rank] = best_text[rank]
+            if len(products):
+                products[text, rank] = best[rank]
 
 
 @compiled

@@ -8,7 +8,8 @@ counted anew whenever they are needed, which is faster than to read them from me
 of its counts on both sides and says little: the most expensive ones are left out of the search, within a budget that is
 linear in the texts, and the candidates are then scored with all grams.
 Cost: linear in the characters, and in the texts for the search; a byte for each character, 4 bytes in a few tables for
-every gram there is, 5 bytes for each gram of a text that is searched by.
+every gram there is, 5 bytes for each gram of a text that is searched by. Where a run has a cluster, its workers take
+the texts in pieces (`gram_pieces`).
 """
 
 from __future__ import annotations
@@ -27,55 +28,27 @@ from largegnn.literals.gram_loops import (
     pair_cosines,
     text_lengths,
 )
+from largegnn.literals.gram_pieces import (
+    cosines_in_pieces,
+    counts_in_pieces,
+    lengths_in_pieces,
+    nearest_in_pieces,
+)
+from largegnn.literals.symbols import Texts, fixed
 from largegnn.machine.devices import num_processors
 from largegnn.machine.pieces import by_all_processors
+from largegnn.machine.worker_pool import WorkerPool, wider_pool
 
-__all__ = ["GramSpace", "Texts"]
+__all__ = ["GramSpace"]
 
 _PIECE = 1 << 12  # texts that one thread takes at a time
 _PAIRS = 1 << 15
 _MOST_COUNTERS = 4  # tables of all grams, one for each thread that counts
 _WORK_PER_TEXT = 4_000  # products a text may cost in the search
 _LEAST_WORK = 200_000_000  # small collections can afford more
+_WORTH_SENDING = 1 << 16  # texts of both sides; fewer take seconds here, and so does the start of a worker
 # What a gram counts for that occurs so often in a text; 0 times nothing.
-_DAMPED = np.concatenate([[0.0], 1 + np.log(np.arange(1, 256))]).astype(np.float32)
-_SYMBOLS = np.zeros(256, dtype=np.uint8)
-_SYMBOLS[ord("a") : ord("z") + 1] = np.arange(1, 27)
-_SYMBOLS[ord("0") : ord("9") + 1] = np.arange(27, 37)
-
-
-@dataclass(frozen=True, eq=False)
-class Texts:
-    """Texts end to end, a space before and after each, as numbers below 37; text i is symbols[ptr[i] : ptr[i + 1]]."""
-
-    symbols: IntArray
-    ptr: IntArray
-
-    @classmethod
-    def of(cls, texts: Sequence[str]) -> Texts:
-        """The texts as symbols."""
-        joined = np.frombuffer("  ".join(texts).join("  ").encode("ascii"), dtype=np.uint8)
-        sizes = np.fromiter((len(text) + 2 for text in texts), dtype=np.int64, count=len(texts))
-        ptr = np.concatenate([[0], np.cumsum(sizes)])
-        return cls(_SYMBOLS[joined[: ptr[-1]]], ptr)
-
-    def __len__(self) -> int:
-        return len(self.ptr) - 1
-
-    def num_texts_of_gram(self) -> IntArray:
-        """In how many of the texts each gram occurs, (NUM_GRAMS,)."""
-
-        def count(first: int, last: int) -> IntArray:
-            documents = np.zeros(NUM_GRAMS, dtype=np.int32)
-            count_documents(self.symbols, self.ptr, first, last, documents)
-            return documents
-
-        size = max(1, -(-len(self) // min(num_processors(), _MOST_COUNTERS)))
-        counted = by_all_processors(count, len(self), size)
-        total = counted[0] if counted else np.zeros(NUM_GRAMS, dtype=np.int32)
-        for other in counted[1:]:
-            total += other
-        return total
+_DAMPED: FloatArray = fixed(np.concatenate([[0.0], 1 + np.log(np.arange(1, 256))]).astype(np.float32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,19 +65,23 @@ class GramSpace:
     def of(cls, left: Sequence[str], right: Sequence[str]) -> GramSpace:
         """The space of all grams of both sides."""
         sides = Texts.of(left), Texts.of(right)
-        documents = sides[0].num_texts_of_gram(), sides[1].num_texts_of_gram()
+        pool = _pool(sides)
+        documents = _counts(sides[0], pool), _counts(sides[1], pool)
         # Most grams occur nowhere: their pages of these tables are never touched, and take no memory.
         grams = np.union1d(np.flatnonzero(documents[0]), np.flatnonzero(documents[1]))
         idf = np.zeros(NUM_GRAMS, dtype=np.float32)
         idf[grams] = np.log((1 + len(left) + len(right)) / (1.0 + documents[0][grams] + documents[1][grams])) + 1
-        return cls(*sides, idf, documents, (_lengths(sides[0], idf), _lengths(sides[1], idf)))
+        lengths = _lengths(sides[0], fixed(idf), pool), _lengths(sides[1], fixed(idf), pool)
+        return cls(*sides, fixed(idf), documents, lengths)
 
     def cosines(self, left_rows: IntArray, right_rows: IntArray) -> FloatArray:
         """The cosine of each pair of texts (p,); fastest where the pairs of a left text stand together."""
-        left_rows, right_rows = (np.ascontiguousarray(rows, dtype=np.int64) for rows in (left_rows, right_rows))
+        rows = _plain(left_rows), _plain(right_rows)
+        if (pool := _pool((self.left, self.right))) is not None:
+            return cosines_in_pieces((self.left, self.right), rows, self.idf, _DAMPED, self.lengths, pool)
         found = np.zeros(len(left_rows), dtype=np.float32)
         texts = (self.left.symbols, self.left.ptr, self.right.symbols, self.right.ptr)
-        how = (*texts, self.idf, _DAMPED, *self.lengths, left_rows, right_rows)
+        how = (*texts, self.idf, _DAMPED, *self.lengths, *rows)
         by_all_processors(lambda first, last: pair_cosines(*how, first, last, found), len(found), _PAIRS)
         return found
 
@@ -125,28 +102,80 @@ class GramSpace:
         allowed = np.sort(grams[order[np.cumsum(costs[order]) <= budget]])
         place = np.zeros(NUM_GRAMS, dtype=np.int32)
         place[allowed] = np.arange(1, len(allowed) + 1, dtype=np.int32)
-        return place, allowed
+        return fixed(place), allowed
 
     def _search(self, side: int, k: int, place: IntArray, allowed: IntArray) -> tuple[IntArray, IntArray]:
         """The k nearest of the other side for each text of this one: rows of this side and of the other (p,)."""
         own, other = (self.left, self.right) if side == 0 else (self.right, self.left)
-        posting_ptr = np.concatenate([[0, 0], np.cumsum(self.documents[1 - side][allowed], dtype=np.int64)])
-        texts = np.empty(posting_ptr[-1], dtype=np.int32)
-        often = np.empty(posting_ptr[-1], dtype=np.uint8)
-        fill_postings(other.symbols, other.ptr, place, posting_ptr[:-1].copy(), texts, often)
-        found = np.full((len(own), k), -1, dtype=np.int32)
-        how = (self.idf, _DAMPED, place, posting_ptr, texts, often, self.lengths[1 - side], found)
-        by_all_processors(lambda first, last: nearest(own.symbols, own.ptr, first, last, *how), len(own), _PIECE)
+        how = (own, other, self.idf, _DAMPED, place, self.lengths[1 - side], k)
+        if (pool := _pool((own, other))) is not None:
+            found = nearest_in_pieces(*how, pool)
+        else:
+            found = _nearest_here(*how, self.documents[1 - side][allowed])
         rows, ranks = np.nonzero(found >= 0)
         return rows, found[rows, ranks].astype(np.int64)
 
 
-def _lengths(texts: Texts, idf: FloatArray) -> FloatArray:
+def _nearest_here(
+    own: Texts,
+    other: Texts,
+    idf: FloatArray,
+    damped: FloatArray,
+    place: IntArray,
+    lengths: FloatArray,
+    k: int,
+    num_postings: IntArray,
+) -> IntArray:
+    """The k nearest of the other texts for each own text, (n, k), -1 for none."""
+    posting_ptr = np.concatenate([[0, 0], np.cumsum(num_postings, dtype=np.int64)])
+    texts = np.empty(posting_ptr[-1], dtype=np.int32)
+    often = np.empty(posting_ptr[-1], dtype=np.uint8)
+    fill_postings(other.symbols, other.ptr, place, posting_ptr[:-1].copy(), texts, often)
+    found, products = np.full((len(own), k), -1, dtype=np.int32), np.empty((0, k), dtype=np.float32)
+    how = (idf, damped, place, *map(fixed, (posting_ptr, texts, often)), lengths, found, products)
+    by_all_processors(lambda first, last: nearest(own.symbols, own.ptr, first, last, *how), len(own), _PIECE)
+    return found
+
+
+def _pool(sides: tuple[Texts, Texts]) -> WorkerPool | None:
+    """The workers of a cluster, where the texts are worth it and they are more than the threads of this process."""
+    return wider_pool() if len(sides[0]) + len(sides[1]) >= _WORTH_SENDING else None
+
+
+def _plain(rows: IntArray) -> IntArray:
+    """Rows in the one form that the loops are compiled for."""
+    plain: IntArray = fixed(np.ascontiguousarray(rows, dtype=np.int64))
+    return plain
+
+
+def _counts(texts: Texts, pool: WorkerPool | None) -> IntArray:
+    """In how many of the texts each gram occurs, (NUM_GRAMS,)."""
+    if pool is not None:
+        return counts_in_pieces(texts, pool)
+
+    def count(first: int, last: int) -> IntArray:
+        documents = np.zeros(NUM_GRAMS, dtype=np.int32)
+        count_documents(texts.symbols, texts.ptr, first, last, documents)
+        return documents
+
+    size = max(1, -(-len(texts) // min(num_processors(), _MOST_COUNTERS)))
+    counted = by_all_processors(count, len(texts), size)
+    total = counted[0] if counted else np.zeros(NUM_GRAMS, dtype=np.int32)
+    for other in counted[1:]:
+        total += other
+    return total
+
+
+def _lengths(texts: Texts, idf: FloatArray, pool: WorkerPool | None) -> FloatArray:
     """The length of the vector of each text (n,)."""
     lengths = np.zeros(len(texts), dtype=np.float32)
 
     def measure(first: int, last: int) -> None:
         text_lengths(texts.symbols, texts.ptr, first, last, idf, _DAMPED, lengths)
 
-    by_all_processors(measure, len(texts), _PIECE)
-    return lengths
+    if pool is not None:
+        lengths = lengths_in_pieces(texts, idf, _DAMPED, pool)
+    else:
+        by_all_processors(measure, len(texts), _PIECE)
+    found: FloatArray = fixed(lengths)
+    return found

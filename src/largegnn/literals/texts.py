@@ -133,11 +133,13 @@ def class_relations(triples: IntArray) -> frozenset[int]:
     """Relations that lead to very few entities, such as types: their ends say what a thing is, not which one it is."""
     if not len(triples):
         return frozenset()
-    ends = np.unique(triples[:, 1].astype(np.int64) << 32 | triples[:, 2]) >> 32
-    relations, counts = np.unique(triples[:, 1], return_counts=True)
-    distinct = np.bincount(ends, minlength=int(relations.max()) + 1)[relations]
+    # Sorted by hand: np.unique hashes, and numbers packed like these collide, which is ten times slower.
+    ends = triples[:, 1].astype(np.int64) << 32 | triples[:, 2]
+    ends.sort()
+    counts = np.bincount(triples[:, 1])
+    distinct = np.bincount(ends[np.diff(ends, prepend=-1) != 0] >> 32, minlength=len(counts))
     few = (counts >= _MANY_TRIPLES) & (distinct <= np.maximum(2, counts // 100))
-    return frozenset(relations[few].tolist())
+    return frozenset(np.flatnonzero(few).tolist())
 
 
 def neighbor_texts(

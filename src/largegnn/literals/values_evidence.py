@@ -12,7 +12,7 @@ Cost: the edges times the predicate pairs that answer to each other, of which th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,8 @@ from largegnn.artifacts import FloatArray, IntArray
 from largegnn.artifacts.literals import Literals
 from largegnn.literals.comparators import ReadingComparator
 from largegnn.literals.profiles import PredicateProfile
+from largegnn.literals.value_pieces import compared_in_pieces
+from largegnn.machine.worker_pool import processor_pool
 from largegnn.seams.tables import COMPARATORS
 
 __all__ = ["Correspondence", "SideValues", "compare_values", "learn_correspondences", "value_evidence"]
@@ -35,6 +37,7 @@ _LEAST_RATIO = 2.0  # how much more often than by chance values must agree to sa
 _FUNCTIONAL = 0.8
 _MOST_ODDS = 6.0
 _PIECE = 1 << 17
+_WORTH_SENDING = 1 << 19  # edges; fewer are compared here in a second or two, and the start of a worker takes as long
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +139,31 @@ def value_evidence(
     """Agreement and contradiction of each edge (e,)."""
     agreement, contradiction = (np.zeros(len(sources), dtype=np.float32) for _ in range(2))
     for one, (left, right) in zip(correspondences, numbers, strict=True):
-        compare = _comparison(source, target, left, right, one.kind)
-        for start in range(0, len(sources), _PIECE):
-            both, similar = compare(sources[start : start + _PIECE], targets[start : start + _PIECE])
+        for both, similar in _compared(source, target, left, right, one.kind, sources, targets):
             agree = similar >= _AGREES
-            agreement[start + both[agree]] += one.odds_for
-            contradiction[start + both[~agree]] += one.odds_against
+            agreement[both[agree]] += one.odds_for
+            contradiction[both[~agree]] += one.odds_against
     return agreement, contradiction
+
+
+def _compared(
+    source: SideValues, target: SideValues, left: int, right: int, kind: str, sources: IntArray, targets: IntArray
+) -> Iterator[tuple[IntArray, FloatArray]]:
+    """The edges of which both ends have a value, some at a time, and how alike the values are."""
+    pool = processor_pool()
+    if pool is not None and len(sources) >= _WORTH_SENDING:
+        comparator = COMPARATORS[source.comparators[kind]]
+        values = (source.literals.values, target.literals.values)
+
+        def rows_of(edges: slice) -> tuple[IntArray, IntArray]:
+            return source.values(left, sources[edges]), target.values(right, targets[edges])
+
+        yield from compared_in_pieces(comparator, values, rows_of, len(sources), pool)
+        return
+    compare = _comparison(source, target, left, right, kind)
+    for start in range(0, len(sources), _PIECE):
+        both, similar = compare(sources[start : start + _PIECE], targets[start : start + _PIECE])
+        yield start + both, similar
 
 
 def _possible(source: SideValues, target: SideValues) -> list[tuple[int, int, str]]:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from largegnn.machine.devices import num_processors
 
-__all__ = ["WorkerPool", "by_all_workers", "ranges_for", "using_pool", "wider_pool", "worker_pool"]
+__all__ = ["WorkerPool", "by_all_workers", "processor_pool", "ranges_for", "using_pool", "wider_pool", "worker_pool"]
 
 _Result = TypeVar("_Result")
 _PIECES_EACH = 4  # so that nobody waits long for the last one
@@ -31,6 +31,10 @@ class WorkerPool(Protocol):
     @property
     def device(self) -> str:
         """The device of a worker: cpu or cuda."""
+        ...
+
+    def on_processors(self) -> WorkerPool:
+        """The same machines, a worker for each processor, whatever GPUs there are."""
         ...
 
     def share(self, value: object) -> Any:
@@ -50,13 +54,16 @@ def worker_pool() -> WorkerPool | None:
     return _pool.get()
 
 
-def wider_pool() -> WorkerPool | None:
-    """The pool of this run, if it has more processors than this machine: for work that uses all of those here.
+def processor_pool() -> WorkerPool | None:
+    """The pool of this run, if it has one, for work that no GPU can do."""
+    pool = _pool.get()
+    return None if pool is None else pool.on_processors()
 
-    Workers with a GPU are as many as GPUs, and would leave most processors idle.
-    """
-    pool = worker_pool()
-    return pool if pool is not None and pool.device == "cpu" and pool.num_workers > num_processors() else None
+
+def wider_pool() -> WorkerPool | None:
+    """The same, if it has more processors than this machine: for work that uses all of those here."""
+    pool = processor_pool()
+    return pool if pool is not None and pool.num_workers > num_processors() else None
 
 
 @contextlib.contextmanager
