@@ -28,6 +28,8 @@ import torch
 from largegnn.artifacts import FloatArray, IntArray, Mask
 from largegnn.errors import ArtifactError
 from largegnn.machine.compiled import compiled
+from largegnn.machine.devices import num_processors
+from largegnn.machine.pieces import by_all_processors
 from largegnn.machine.precision import full_precision
 from largegnn.machine.progress import progress
 
@@ -50,6 +52,7 @@ SAME_SCORE = 1e-6
 MOST_PRODUCTS = {"cpu": 1e13, "cuda": 2e15}
 _PIECE = 1 << 14  # rows looked at in one go
 _COUNTED_AT_ONCE = 1 << 23  # entries compared in one go
+_EDGES_AT_ONCE = 1 << 18  # that one processor counts, at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,9 +196,19 @@ def rank_edges(
     num_ends = 1 + max(int(ends.max(initial=-1)), int(gold_ends.max(initial=-1)))
     gold_ptr = np.zeros(num_ends + 1, dtype=np.int64)
     np.cumsum(np.bincount(gold_ends, minlength=num_ends), out=gold_ptr[1:])
-    as_good = np.zeros(len(gold_ends), dtype=np.int64)
     bars = gold_scores[order].astype(np.float64) - same
-    _count_rivals(np.array(ends, dtype=np.int32), np.array(scores, dtype=np.float32), gold_ptr, bars, as_good)
+    ends, scores = np.asarray(ends, dtype=np.int32), np.asarray(scores, dtype=np.float32)
+
+    def count(first: int, last: int) -> npt.NDArray[np.int32]:
+        # Edges of one end may lie in several pieces, so each piece counts for itself.
+        counted = np.zeros(len(gold_ends), dtype=np.int32)
+        _count_rivals(first, last, ends, scores, gold_ptr, bars, counted)
+        return counted
+
+    size = max(_EDGES_AT_ONCE, -(-len(ends) // num_processors()))
+    as_good = np.zeros(len(gold_ends), dtype=np.int64)
+    for counted in by_all_processors(count, len(ends), size):
+        as_good += counted
     ranks = np.empty_like(as_good)
     ranks[order] = as_good
     return np.where(np.isnan(gold_scores), max(num_candidates, 2), ranks)
@@ -203,14 +216,16 @@ def rank_edges(
 
 @compiled
 def _count_rivals(
+    first: int,
+    last: int,
     ends: IntArray,
     scores: npt.NDArray[Any],
     gold_ptr: IntArray,
     bars: npt.NDArray[Any],
     as_good: IntArray,
 ) -> None:
-    """Count, for each gold of an end, the edges of that end whose score reaches its bar."""
-    for edge in range(len(ends)):
+    """Count, for each gold of an end, the edges from `first` to `last` of that end whose score reaches its bar."""
+    for edge in range(first, last):
         for gold in range(gold_ptr[ends[edge]], gold_ptr[ends[edge] + 1]):
             if scores[edge] >= bars[gold]:
                 as_good[gold] += 1
@@ -218,7 +233,7 @@ def _count_rivals(
 
 def have_direction(vectors: FloatArray, ids: IntArray) -> Mask:
     """Which of the vectors (n, d) with these ids (k,) are not zero, (k,); some thousands are read at a time."""
-    pieces = [vectors[ids[start : start + _PIECE]].any(axis=1) for start in range(0, len(ids), _PIECE)]
+    pieces = by_all_processors(lambda first, last: vectors[ids[first:last]].any(axis=1), len(ids), _PIECE)
     return np.concatenate([*pieces, np.zeros(0, dtype=bool)])
 
 

@@ -1,12 +1,16 @@
-"""Which file an array is mapped from, if any: other machines can map it too, and nothing has to be sent."""
+"""Arrays that are mapped from files: which file it is, and giving back the memory of what was read.
+
+Other machines can map such a file too, so that nothing has to be sent.
+"""
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import numpy as np
 
-__all__ = ["file_behind"]
+__all__ = ["file_behind", "forget_pages"]
 
 
 def file_behind(array: Any) -> Any:
@@ -17,3 +21,15 @@ def file_behind(array: Any) -> Any:
     ):
         whole = whole.base
     return whole if isinstance(whole, np.memmap) and whole.filename is not None else None
+
+
+def forget_pages(array: Any) -> None:
+    """Take the pages of a mapped array out of this process, whose memory they count to; the system may keep the file.
+
+    For arrays that were read as a whole and are not needed soon.
+    """
+    whole = file_behind(array)
+    drop = getattr(mmap, "MADV_DONTNEED", None)
+    # What was written to a private copy would be lost; a file that is open for reading alone has nothing to lose.
+    if whole is not None and drop is not None and whole.mode == "r":
+        whole._mmap.madvise(drop)

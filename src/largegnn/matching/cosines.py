@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from largegnn.artifacts import CandidateGraph, EntityEmbeddings, FloatArray, IntArray
-from largegnn.machine.mapped_file import file_behind
+from largegnn.machine.mapped_file import file_behind, forget_pages
 from largegnn.machine.pieces import by_all_processors, pieces
 from largegnn.machine.worker_pool import by_all_workers, ranges_for, wider_pool
 
@@ -34,6 +34,7 @@ def edge_cosines(graph: CandidateGraph, embeddings: EntityEmbeddings) -> FloatAr
         found[first:last] = _compared(graph.sources[first:last], graph.targets[first:last], embeddings)
 
     by_all_processors(compare, len(graph), _PIECE)
+    forget_pages(embeddings.vectors)
     return found
 
 

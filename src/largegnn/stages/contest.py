@@ -26,6 +26,7 @@ from largegnn.evaluation.metrics import (
     rank_links_by,
     rank_matrix,
 )
+from largegnn.machine.pieces import by_all_processors, piece_size
 from largegnn.matching.candidates import mean_nearest
 from largegnn.matching.channels import ChannelContext, gather_candidates
 from largegnn.matching.dense import cosine_matrix, dense_plan, fits_dense
@@ -197,8 +198,8 @@ class Contest:
         source_means, target_means = self._near_means()
         vectors = self._embeddings.vectors
         return rank_links_by(
-            vectors[self._links[:, 0]],
-            vectors[self._links[:, 1]],
+            _taken(vectors, self._links[:, 0]),
+            _taken(vectors, self._links[:, 1]),
             means=(source_means[rows], target_means[columns]),
             ranked=chosen,
             source_covered=self._covered[0][rows],
@@ -239,6 +240,17 @@ class Contest:
         weight = cosine_weight if "similarity" in self._graph.evidence else 1.0
         everywhere = dense_plan(*self._vectors(), (rows, columns), edge_scores, *how, self._device, weight)
         return rank_matrix(everywhere, *self._gold_indices(), _SAME_PLAN)
+
+
+def _taken(vectors: FloatArray, ids: IntArray) -> FloatArray:
+    """A copy of the vectors with these ids (k,), by all processors."""
+    taken = np.empty((len(ids), vectors.shape[1]), dtype=np.float32)
+
+    def take(first: int, last: int) -> None:
+        taken[first:last] = vectors[ids[first:last]]
+
+    by_all_processors(take, len(ids), piece_size(len(ids)))
+    return taken
 
 
 def _sample(num_links: int, products: float, device: torch.device) -> IntArray:

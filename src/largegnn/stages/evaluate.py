@@ -8,6 +8,7 @@ Valid links that are no seeds take part like any other entity; a pair that is on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from largegnn.artifacts import (
@@ -27,6 +28,7 @@ from largegnn.division.quality import share_kept
 from largegnn.evaluation.measures import summarise
 from largegnn.evaluation.pair_metrics import is_complete, precision_recall_f1
 from largegnn.machine.devices import choose_device
+from largegnn.machine.pieces import by_all_processors
 from largegnn.matching.candidates import build_candidates, csls
 from largegnn.matching.channels import similarity_weights
 from largegnn.matching.reliability import reliability
@@ -145,11 +147,13 @@ def _real(
     """The figures of the paper's selections by the vectors alone, and of the run's own pairs."""
     graph = build_candidates(source_neighbors, target_neighbors)
     cosines = graph.column("cosine")
-    selected = {
-        "mutual_5nn": mutual_knn(graph, cosines, 5),
-        "mutual_top1": mutual_top1(graph, cosines),
-        "csls_mutual_top1": mutual_top1(graph, csls(graph, source_neighbors, target_neighbors, match.csls_k)),
+    chosen: dict[str, Callable[[], IntArray]] = {
+        "mutual_5nn": lambda: mutual_knn(graph, cosines, 5),
+        "mutual_top1": lambda: mutual_top1(graph, cosines),
+        "csls_mutual_top1": lambda: mutual_top1(graph, csls(graph, source_neighbors, target_neighbors, match.csls_k)),
     }
+    choices = list(chosen.values())
+    selected = dict(zip(chosen, by_all_processors(lambda first, _: choices[first](), len(choices), 1), strict=True))
     pairs = {name: graph.pairs(edges) for name, edges in selected.items()}
     pairs["scoring_mutual_top1"] = alignment.pairs[alignment.mutual]
     pairs["accepted"] = alignment.pairs[alignment.accepted]

@@ -9,6 +9,7 @@ import numpy as np
 
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, Neighbors, SearchRecord
 from largegnn.machine.devices import choose_device
+from largegnn.machine.mapped_file import forget_pages
 from largegnn.settings import ProtocolSettings, SearchSettings
 
 __all__ = ["SearchOutcome", "Searched", "search"]
@@ -62,6 +63,7 @@ def search(
             max_memory_gb=search.max_memory_gb,
         ),
     )
+    forget_pages(final_embeddings.vectors)
     near_targets, near_sources = (side.answered() for side in sides)
     for side, record in (("source", near_targets.record), ("target", near_sources.record)):
         if record.recall is not None:
