@@ -16,7 +16,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import statistics
 import zlib
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -142,13 +144,24 @@ def about(folder: Path, run: Run, task: AlignmentTask) -> Row:
 
 
 def page(records: list[Row]) -> str:
-    """The table of the page."""
-    lines = ["| set | seeds | rounds | cosine | CSLS | CSLS, rules | transport, rules |", "|" + "---|" * 7]
-    for row in sorted(records, key=lambda row: (row["set"], row["share"], row["rounds"])):
-        cells = " | ".join(f"{row['hits@1'][name]:.3f}".removeprefix("0") for name in SYSTEMS)
-        seeds = row["protocol"]["train"] + row["protocol"]["valid"]
-        lines.append(f"| {row['set']} | {row['share']:.0%} ({seeds:,}) | {row['rounds']} | {cells} |")
+    """The table of the page: mean and sample deviation over the draws."""
+    groups: dict[tuple[str, float, int], list[Row]] = defaultdict(list)
+    for row in records:
+        groups[row["set"], row["share"], row["rounds"]].append(row)
+    lines = ["| set | seeds | rounds | draws | cosine | CSLS | CSLS, rules | transport, rules | right | expected |"]
+    lines.append("|" + "---|" * 10)
+    for (name, share, rounds), rows in sorted(groups.items()):
+        cells = [_cell([row["hits@1"][system] for row in rows]) for system in SYSTEMS]
+        judged = [row["accepted"] for row in rows if "accepted" in row]
+        cells += [_cell([one[key] for one in judged]) if judged else "" for key in ("precision", "expected")]
+        seeds = rows[0]["protocol"]["train"] + rows[0]["protocol"]["valid"]
+        lines.append(f"| {name} | {share:.0%} ({seeds:,}) | {rounds} | {len(rows)} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _cell(values: list[float]) -> str:
+    text = f"{statistics.mean(values):.3f}".removeprefix("0")
+    return text if len(values) < 2 else f"{text} ± {statistics.stdev(values):.3f}".replace("± 0", "± ")
 
 
 def main() -> None:
