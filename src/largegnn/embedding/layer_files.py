@@ -9,12 +9,10 @@ Cost: 4 d bytes a node on disk for each layer, 120 bytes a triple for the struct
 from __future__ import annotations
 
 import shutil
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,8 +21,9 @@ from torch import Tensor
 from largegnn.artifacts import FloatArray, IntArray
 from largegnn.embedding.structure import GraphStructure
 from largegnn.machine.atomic import ByteSink, write_files
+from largegnn.machine.read_only import read_only_tensor
 
-__all__ = ["FREE_SPACE", "LayerFiles", "LayerRows", "StructureFiles", "read_only_tensor"]
+__all__ = ["FREE_SPACE", "LayerFiles", "LayerRows", "StructureFiles"]
 
 FREE_SPACE = "free some space and run again with --resume"
 
@@ -126,10 +125,3 @@ class StructureFiles:
 
 def _put(array: IntArray, sink: ByteSink) -> None:
     sink.write(array.data)
-
-
-def read_only_tensor(array: Any) -> Tensor:
-    """A tensor over an array that nobody writes to."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch has no read-only tensors and warns of arrays that are
-        return torch.from_numpy(np.asarray(array))

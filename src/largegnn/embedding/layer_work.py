@@ -17,9 +17,10 @@ from torch.nn import functional
 
 from largegnn.artifacts import FloatArray
 from largegnn.embedding import layerwise
-from largegnn.embedding.layer_files import LayerFiles, LayerRows, StructureFiles, read_only_tensor
+from largegnn.embedding.layer_files import LayerFiles, LayerRows, StructureFiles
 from largegnn.embedding.propagation import slot_attention, slot_sums
 from largegnn.embedding.structure import GraphStructure
+from largegnn.machine.read_only import read_only_tensor
 
 __all__ = ["along_piece", "neighborhood_piece", "output_piece", "reflected_piece", "relation_piece"]
 

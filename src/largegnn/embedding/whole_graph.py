@@ -24,11 +24,11 @@ from largegnn.embedding.encoders import Encoder
 from largegnn.embedding.fused import has_kernels
 from largegnn.embedding.fused_encoder import HiddenLayers, hidden_layers, outputs_of
 from largegnn.embedding.integrate import encode_full
-from largegnn.embedding.layer_files import read_only_tensor
 from largegnn.embedding.layer_pieces import LayerPieces, PiecewiseEncoder
 from largegnn.embedding.pair_graph import PairGraph, build_pair_graph
 from largegnn.embedding.structure import build_structure
 from largegnn.machine.progress import progress
+from largegnn.machine.read_only import read_only_tensor
 from largegnn.machine.worker_pool import wider_pool
 
 __all__ = ["encode_graph", "encode_nodes", "fits_fused", "within_reach"]

@@ -13,7 +13,6 @@ Cost: checking reads the vectors once, in pieces of some tens of megabytes; scor
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from torch import Tensor
 from largegnn.artifacts import FloatArray, IntArray, Neighbors, SearchRecord
 from largegnn.errors import ArtifactError
 from largegnn.machine.pieces import by_all_processors
+from largegnn.machine.read_only import read_only_tensor
 
 __all__ = [
     "NO_KEY",
@@ -94,30 +94,34 @@ class UnitRows:
         if torch.device(device).type == "cpu":
             yield from ((start, self.piece(start, start + size)) for start in starts)
             return
+        is_plain = self.vectors.dtype == np.float32 and self.vectors.flags.c_contiguous
+        vectors = read_only_tensor(self.vectors) if is_plain else None
         staged = [torch.empty(min(size, len(self)), self.dim, pin_memory=True) for _ in range(2)]
         with ThreadPoolExecutor(1) as thread:
-            fetched = thread.submit(self._fetch, 0, size, staged[0])
+            fetched = thread.submit(self._fetch, vectors, 0, size, staged[0])
             for number, start in enumerate(starts):
                 rows = fetched.result().to(device, non_blocking=True)
                 copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
                 copied.record()
                 if start + size < len(self):
                     room = staged[(number + 1) % 2]
-                    fetched = thread.submit(self._fetch, start + size, start + 2 * size, room)
+                    fetched = thread.submit(self._fetch, vectors, start + size, start + 2 * size, room)
                 yield start, _of_length_one(rows)
                 copied.synchronize()  # its room is written next
 
-    def _fetch(self, start: int, stop: int, room: Tensor) -> Tensor:
-        """Copy the rows of the indices from start to stop, as they were given, into `room`, by all threads."""
-        part = self.between(start, stop)
-        if self.vectors.dtype != np.float32 or not self.vectors.flags.c_contiguous:
-            return room[: len(part)].copy_(_tensor(part.vectors if part.kept is None else part.vectors[part.kept]))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that a mapped file cannot be written to: nobody does
-            vectors = torch.from_numpy(part.vectors)
-        if part.kept is None:
-            return room[: len(part)].copy_(vectors)
-        return torch.index_select(vectors, 0, torch.from_numpy(part.kept.copy()), out=room[: len(part)])
+    def _fetch(self, vectors: Tensor | None, start: int, stop: int, room: Tensor) -> Tensor:
+        """Copy the rows of the indices from start to stop, as they were given, into `room`, by all threads.
+
+        `vectors` are all of them as a tensor, None for arrays that need a conversion first.
+        """
+        stop = min(stop, len(self))
+        rows = room[: stop - start]
+        if vectors is None:
+            part = self.between(start, stop)
+            return rows.copy_(_tensor(part.vectors if part.kept is None else part.vectors[part.kept]))
+        if self.kept is None:
+            return rows.copy_(vectors[start:stop])
+        return torch.index_select(vectors, 0, torch.from_numpy(self.kept[start:stop].copy()), out=rows)
 
     def take(self, indices: IntArray) -> Tensor:
         """Unit rows at any indices, (*indices.shape, d) float32; a copy."""

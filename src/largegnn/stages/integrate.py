@@ -85,9 +85,9 @@ def _encode(
 
     from largegnn.embedding.feeding import SubgraphFeed
     from largegnn.embedding.integrate import average_subgraphs
-    from largegnn.embedding.layer_files import read_only_tensor
     from largegnn.embedding.model import load_weights
     from largegnn.embedding.whole_graph import encode_graph
+    from largegnn.machine.read_only import read_only_tensor
 
     encoder = ENCODERS[model.encoder](model.entity_rows.shape[1])
     load_weights(encoder, model.encoder_weights)
