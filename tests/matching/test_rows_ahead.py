@@ -19,7 +19,7 @@ ROWS = np.random.default_rng(0).standard_normal((100, 8))
     [ROWS.astype(np.float32), ROWS, ROWS.astype(np.float32)[::2], np.asfortranarray(ROWS.astype(np.float32))],
     ids=["plain", "float64", "every other", "by column"],
 )
-def test_fetched_rows_are_those_read_in_pieces(vectors: np.ndarray, kept: IntArray | None) -> None:  # type: ignore[type-arg]
+def test_fetched_rows_are_those_read_in_pieces(vectors: np.ndarray, kept: IntArray | None) -> None:
     rows = UnitRows(vectors, kept)
     is_plain = vectors.dtype == np.float32 and vectors.flags.c_contiguous
     whole = read_only_tensor(vectors) if is_plain else None
