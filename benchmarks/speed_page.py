@@ -1,7 +1,11 @@
-"""The table of seconds by stage in docs/measurements/training.md, from docs/results/speed.jsonl and growth.jsonl."""
+"""How long does each stage take? `speed_page.py`: the table of docs/measurements/training.md.
+
+Its columns are records of docs/results/speed.jsonl and growth.jsonl; one that is not there has no column.
+"""
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 from largegnn.paper.origin import read_lines
@@ -46,6 +50,7 @@ def _peak(line: dict[str, object]) -> str:
 
 def main() -> None:
     """Write the table between its marks."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     before, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- speed by stage -->")
     after = rest.partition("<!-- /speed by stage -->")[2]
     text = f"{before}<!-- speed by stage -->\n{table()}\n<!-- /speed by stage -->{after}"

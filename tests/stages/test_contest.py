@@ -12,7 +12,7 @@ from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.evaluation.metrics import rank_links_by
 from largegnn.settings import MatchSettings
-from largegnn.stages.contest import Contest
+from largegnn.stages.evaluate import _Contest as Contest
 
 _LINKS = 400
 
@@ -76,7 +76,7 @@ def test_links_that_are_not_one_to_one_are_all_counted(monkeypatch: pytest.Monke
         counted.append(len(ranked))
         return rank_links_by(*vectors, ranked=ranked, **options)
 
-    monkeypatch.setattr("largegnn.stages.contest.rank_links_by", counting)
+    monkeypatch.setattr("largegnn.stages.evaluate.rank_links_by", counting)
     _ranks(_task(links), vectors)
     assert counted == [3]
 

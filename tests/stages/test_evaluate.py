@@ -245,7 +245,7 @@ def test_too_much_work_is_done_for_a_sample_of_the_links(task: AlignmentTask, mo
     whole = judge(task, embeddings, settings_of())
     monkeypatch.setattr("largegnn.matching.dense._MOST_ROWS", 10)
     monkeypatch.setitem(MOST_PRODUCTS, "cpu", 0)
-    monkeypatch.setattr("largegnn.stages.contest._LEAST_RANKED", len(task.test_links) // 2)
+    monkeypatch.setattr("largegnn.evaluation.contest._LEAST_RANKED", len(task.test_links) // 2)
     sampled = judge(task, embeddings, settings_of())
     assert sampled.protocol.num_ranked_links == len(task.test_links) // 2
     for plain in ("cosine", "csls"):

@@ -36,6 +36,7 @@ from largegnn.machine.progress import progress
 __all__ = [
     "MOST_PRODUCTS",
     "SAME_SCORE",
+    "SCORINGS",
     "Ranks",
     "Scoring",
     "have_direction",
@@ -46,7 +47,7 @@ __all__ = [
 ]
 
 Scoring = Literal["cosine", "csls"]
-_SCORINGS: tuple[Scoring, ...] = ("cosine", "csls")
+SCORINGS: tuple[Scoring, ...] = ("cosine", "csls")
 SAME_SCORE = 1e-6
 # Multiplications for the ranks by cosine and CSLS: some ten minutes on two cores, on a GPU one or two.
 MOST_PRODUCTS = {"cpu": 1e13, "cuda": 2e15}
@@ -61,6 +62,18 @@ class Ranks:
 
     source_to_target: IntArray
     target_to_source: IntArray
+
+    def some(self, links: IntArray) -> Ranks:
+        """Those of some links (m,)."""
+        return Ranks(self.source_to_target[links], self.target_to_source[links])
+
+    def with_others(self, replaced: Mask, others: Ranks | None) -> Ranks:
+        """These, but those of the links in `replaced` (k,) from `others`, which has no more than them."""
+        if others is None:
+            return self
+        both = np.stack([self.source_to_target, self.target_to_source])
+        both[:, replaced] = others.source_to_target, others.target_to_source
+        return Ranks(*both)
 
     def both_ways_hits(self) -> float:
         """H@1, mean of both directions."""
@@ -141,7 +154,7 @@ def rank_links_by(
     last = max(len(has_source), 2)  # and not first even when alone
     return {
         scoring: Ranks(_rest_last(there, both, last), _rest_last(back, both, last))
-        for scoring, there, back in zip(_SCORINGS, forward, backward, strict=False)
+        for scoring, there, back in zip(SCORINGS, forward, backward, strict=False)
     }
 
 

@@ -8,15 +8,21 @@ Valid links that are no seeds take part like any other entity; a pair that is on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+import numpy as np
+import torch
 
 from largegnn.artifacts import (
     Alignment,
     AlignmentTask,
     EntityEmbeddings,
     Evaluation,
+    FloatArray,
     IntArray,
+    Mask,
     Neighbors,
     PairFigures,
     Partition,
@@ -25,14 +31,28 @@ from largegnn.artifacts import (
 )
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.division.quality import share_kept
+from largegnn.evaluation.contest import above_unlisted, copied_rows, even_sample, rank_by_edges
 from largegnn.evaluation.measures import summarise
+from largegnn.evaluation.metrics import (
+    SAME_SCORE,
+    SCORINGS,
+    Ranks,
+    Scoring,
+    have_direction,
+    rank_links_by,
+    rank_matrix,
+)
 from largegnn.evaluation.pair_metrics import is_complete, precision_recall_f1
 from largegnn.machine.devices import choose_device
 from largegnn.machine.pieces import by_all_processors
-from largegnn.matching.candidates import build_candidates, csls
-from largegnn.matching.channels import similarity_weights
+from largegnn.matching.candidates import build_candidates, csls, mean_nearest
+from largegnn.matching.channels import ChannelContext, gather_candidates, similarity_weights
+from largegnn.matching.dense import cosine_matrix, dense_plan, fits_dense
 from largegnn.matching.reliability import reliability
+from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
+from largegnn.matching.searchers import SearchOptions, search_both
 from largegnn.matching.selection import mutual_knn, mutual_top1
+from largegnn.matching.transport import transport_sparse
 from largegnn.settings import (
     DataSettings,
     EvaluateSettings,
@@ -41,9 +61,11 @@ from largegnn.settings import (
     RoundSettings,
     SearchSettings,
 )
-from largegnn.stages.contest import Contest
 
 __all__ = ["Evaluated", "evaluate"]
+
+_SAME_PLAN = 1e-4  # closer entries of a plan differ in rounding only
+_CANDIDATES = 20  # nearest of each test entity that rules and large transports look at
 
 
 @dataclass(frozen=True)
@@ -75,7 +97,7 @@ def evaluate(
     task = task_with_test_links
     ideal, real, rows, num_ranked = None, None, None, None
     if len(task.test_links):
-        ranking = Contest(task, final_embeddings, match, run_seed, choose_device(device), search.max_memory_gb)
+        ranking = _Contest(task, final_embeddings, match, run_seed, choose_device(device), search.max_memory_gb)
         evidence = literal_evidence.among(task.free(protocol.seeds_from))
         weights = similarity_weights(task.held_out(protocol.seeds_from), source_neighbors, evidence)
         ranks = ranking.ranks(channels, task.seeds(protocol.seeds_from), evidence, weights)
@@ -136,6 +158,172 @@ def _gold(task: AlignmentTask, protocol: ProtocolSettings, evaluate: EvaluateSet
     return "full" if is_complete(free, task.num_source_entities, task.test_links) else "partial"
 
 
+class _Contest:
+    """The test entities of either side rank each other, each among its nearest candidates."""
+
+    def __init__(
+        self,
+        task: AlignmentTask,
+        embeddings: EntityEmbeddings,
+        match: MatchSettings,
+        run_seed: int,
+        device: torch.device,
+        max_memory_gb: float,
+    ) -> None:
+        self._task, self._embeddings = task, embeddings
+        self._links, self._match, self._device = task.test_links, match, device
+        self._max_bytes = int(max_memory_gb * 1e9)
+        self._sources, self._targets = (np.unique(self._links[:, side]) for side in (0, 1))
+        # A vector of zeros is none; balanced, two of them would find each other.
+        self._covered = [
+            np.asarray(embeddings.covered[ids]) & have_direction(embeddings.vectors, ids)
+            for ids in (self._sources, self._targets)
+        ]
+        self._near_targets, self._near_sources = self._search(
+            SearchOptions(device=str(device), seed=run_seed % 2**31, max_memory_gb=max_memory_gb)
+        )
+        # The mean cosine of each to its nearest of the other side, and the row and column of each test link.
+        self._means = tuple(mean_nearest(near, match.csls_k) for near in (self._near_targets, self._near_sources))
+        sources, targets = self._links.T
+        self._indices = (np.searchsorted(self._sources, sources), np.searchsorted(self._targets, targets))
+        shape = (len(self._sources), len(self._targets))
+        # Whether all scores may be held at once, and there is one for every pair.
+        self._is_small = fits_dense(shape, device, self._max_bytes) and all(
+            bool(covered.all()) for covered in self._covered
+        )
+
+    def _search(self, options: SearchOptions) -> tuple[Neighbors, Neighbors]:
+        """The nearest test entities of each test entity; the vectors are read where they lie, not copied."""
+        split = self._task.num_source_entities
+        masks = [np.zeros(size, dtype=bool) for size in (split, self._task.num_target_entities)]
+        masks[0][self._sources], masks[1][self._targets - split] = self._covered
+        near_targets, near_sources = search_both(
+            self._embeddings.vectors[:split],
+            self._embeddings.vectors[split:],
+            max(_CANDIDATES, self._match.csls_k),
+            source_ids=np.arange(split),
+            target_ids=np.arange(split, self._task.num_entities),
+            source_covered=masks[0],
+            target_covered=masks[1],
+            options=options,
+        )
+        return near_targets.of(self._sources), near_sources.of(self._targets)
+
+    def _vectors(self) -> tuple[FloatArray, FloatArray]:
+        """The vectors of the test entities of either side, copied: for few of them."""
+        return self._embeddings.vectors[self._sources], self._embeddings.vectors[self._targets]
+
+    def ranks(
+        self, channels: tuple[str, ...], seeds: IntArray, literals: LiteralEvidence, weights: Mapping[str, float]
+    ) -> dict[str, Ranks]:
+        """The ranks of the test links by each scoring: of the vectors alone, and with the evidence of all channels."""
+        match = self._match
+        is_ranked = np.zeros(self._task.num_entities, dtype=bool)
+        is_ranked[self._links.ravel()] = True
+        context = ChannelContext(
+            dataclasses.replace(self._task, test_links=self._links[:0]),
+            seeds,
+            self._embeddings,
+            self._near_targets,
+            self._near_sources,
+            match.csls_k,
+            match.weights,
+            literals.among(is_ranked),
+            weights,
+            match.rule_candidates,
+        )
+        self._graph = gather_candidates(("structure",), context)
+        self._gold = self._graph.find(self._links)
+        plain = self._by_matrix() if self._is_small else self._by_chunks()
+        result: dict[str, Ranks] = {str(name): ranks for name, ranks in plain.items()}
+        result["transport"] = self._by_transport(self._graph.column("cosine"))
+        others = [name for name in channels if name != "structure"]
+        if others:
+            self._graph = gather_candidates(channels, context)
+            self._gold = self._graph.find(self._links)
+            added = weighted_evidence(self._graph, match.weights)
+            if added.any() or "similarity" in self._graph.evidence:
+                label = "+".join(others)
+                result[f"csls+{label}"] = self._by_edges(self._score("csls", added))
+                result[f"transport+{label}"] = self._by_transport(self._score("cosine", added), weights["cosine"])
+        if match.scoring not in ("cosine", "csls", "transport"):
+            result[match.scoring] = self._by_edges(
+                self._score(match.scoring, weighted_evidence(self._graph, match.weights))
+            )
+        return result
+
+    def _score(self, name: str, added: FloatArray) -> FloatArray:
+        match = self._match
+        context = ScoringContext(self._embeddings, match.temperature, match.iterations, self._device)
+        return scoring_of(name).score(self._graph, added, context)
+
+    def _by_matrix(self) -> dict[Scoring, Ranks]:
+        """Ranks by cosine and by CSLS from one matrix of all scores."""
+        matrix = cosine_matrix(*self._vectors(), self._device)
+        result: dict[Scoring, Ranks] = {"cosine": rank_matrix(matrix, *self._indices)}
+        row_means, column_means = (torch.from_numpy(means).to(self._device) for means in self._means)
+        matrix.sub_(row_means[:, None] / 2).sub_(column_means / 2)  # half of CSLS
+        result["csls"] = rank_matrix(matrix, *self._indices)
+        return result
+
+    def _by_chunks(self) -> dict[Scoring, Ranks]:
+        """Ranks by cosine and by CSLS of as many links as the device ranks in minutes, a chunk of them at a time.
+
+        What the search has shown already is not counted again, which is most of it.
+        """
+        shown, is_shown = self._by_search()
+        width = self._embeddings.vectors.shape[1] * (1.0 - float(is_shown.mean()))
+        chosen = even_sample(len(self._links), width, self._device.type)
+        is_open = ~is_shown[chosen]
+        counted = self._count(chosen[is_open]) if is_open.any() else {}
+        return {name: ranks.some(chosen).with_others(is_open, counted.get(name)) for name, ranks in shown.items()}
+
+    def _by_search(self) -> tuple[dict[Scoring, Ranks], Mask]:
+        """Ranks by cosine and by CSLS among what the search found, and for which links (k,) all of them are right."""
+        found = (self._near_targets, self._near_sources)
+        is_exact = all(near.record.recall is None and near.k >= self._match.csls_k for near in found)
+        is_one_to_one = len(self._sources) == len(self._targets) == len(self._links)
+        is_shown = np.full(len(self._links), is_exact and is_one_to_one) & (self._gold >= 0)
+        result: dict[Scoring, Ranks] = {}
+        for name in SCORINGS:
+            scores = self._graph.column(name)
+            result[name] = self._by_edges(scores, SAME_SCORE if name == "cosine" else 2 * SAME_SCORE)
+            gold = scores[np.maximum(self._gold, 0)] if len(scores) else np.zeros(len(self._links), dtype=np.float32)
+            for near, means, indices in zip(found, self._means, self._indices, strict=True):
+                is_shown &= above_unlisted(gold, near.scores[indices, -1], means[indices], name)
+        return result, is_shown
+
+    def _count(self, chosen: IntArray) -> dict[Scoring, Ranks]:
+        """Ranks by cosine and by CSLS of some links, from all scores of their ends."""
+        (rows, columns), (source_means, target_means) = self._indices, self._means
+        ends = (copied_rows(self._embeddings.vectors, self._links[:, side]) for side in (0, 1))
+        return rank_links_by(
+            *ends,
+            means=(source_means[rows], target_means[columns]),
+            ranked=chosen,
+            source_covered=self._covered[0][rows],
+            target_covered=self._covered[1][columns],
+            device=self._device,
+            chunk_bytes=min(1 << 28, self._max_bytes // 4) if self._device.type == "cpu" else 4 << 30,
+        )
+
+    def _by_edges(self, scores: FloatArray, same: float = SAME_SCORE) -> Ranks:
+        """Ranks among the candidates; a partner that is none of them is last."""
+        return rank_by_edges((self._graph.sources, self._graph.targets), scores, self._links, self._gold, same)
+
+    def _by_transport(self, edge_scores: FloatArray, cosine_weight: float = 1.0) -> Ranks:
+        """Ranks by the transport plan over all pairs, or over the candidates where those are too many."""
+        index = np.zeros(self._task.num_entities, dtype=np.int64)  # edges are many: looked up, not searched for
+        index[self._sources], index[self._targets] = np.arange(len(self._sources)), np.arange(len(self._targets))
+        rows, columns = index[self._graph.sources], index[self._graph.targets]
+        shape, how = (len(self._sources), len(self._targets)), (self._match.temperature, self._match.iterations)
+        if not self._is_small:
+            return self._by_edges(transport_sparse(rows, columns, edge_scores, shape, *how), _SAME_PLAN)
+        weight = cosine_weight if "similarity" in self._graph.evidence else 1.0
+        everywhere = dense_plan(*self._vectors(), (rows, columns), edge_scores, *how, self._device, weight)
+        return rank_matrix(everywhere, *self._indices, _SAME_PLAN)
+
+
 def _real(
     task: AlignmentTask,
     known: IntArray,
@@ -152,9 +340,8 @@ def _real(
         "mutual_top1": lambda: mutual_top1(graph, cosines),
         "csls_mutual_top1": lambda: mutual_top1(graph, csls(graph, source_neighbors, target_neighbors, match.csls_k)),
     }
-    choices = list(chosen.values())
-    selected = dict(zip(chosen, by_all_processors(lambda first, _: choices[first](), len(choices), 1), strict=True))
-    pairs = {name: graph.pairs(edges) for name, edges in selected.items()}
+    found = by_all_processors(lambda first, _: list(chosen.values())[first](), len(chosen), 1)
+    pairs = {name: graph.pairs(edges) for name, edges in zip(chosen, found, strict=True)}
     pairs["scoring_mutual_top1"] = alignment.pairs[alignment.mutual]
     pairs["accepted"] = alignment.pairs[alignment.accepted]
     return {
