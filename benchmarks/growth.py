@@ -49,7 +49,7 @@ def world_of(size: int) -> WorldSettings:
 
 def measure(size: int, runs: Path, last: str, overrides: list[str], records: Path) -> None:
     """Run one size and note what it took."""
-    asked = [f"division.parts={max(1, round(2 * size / PART))}", *overrides]
+    asked = [f"division.parts={-(-2 * size // PART)}", *overrides]
     settings = resolve(Settings, PRESETS, "1m", None, asked)
     began = time.monotonic()
     pair = generate_pair(world_of(size), seed=0)
