@@ -5,7 +5,7 @@ linked; it is put into a run folder as if it had been loaded (loading files is m
 `--preset 1m` does, with parts of 75,000 entities, up to the stage `--last`. One line of the JSON file for each size:
 seconds, peak memory of the process and of the GPU by stage. Finished sizes are not repeated, broken-off runs go on.
 `--draw` draws docs/figures/growth.svg from the records: seconds and peak memory against the entities of both sides,
-one panel for each machine; the grey line is linear growth from the second smallest size.
+machines differ in shape; the grey lines are linear growth from the smallest size of each.
 
     python benchmarks/growth.py 5 50 500 1500 5000 --runs /tmp/growth
 """
@@ -95,13 +95,18 @@ def draw(records: Path, path: Path) -> None:
     for what in ("seconds", "peak memory in GB"):
         for where in {row["machine"] for row in rows}:
             own = sorted((r for r in rows if (r["machine"], r["what"]) == (where, what)), key=lambda r: r["entities"])
-            base = own[min(1, len(own) - 1)]
+            base = own[0]
             lines += [
                 {**row, "value": base["value"] * row["entities"] / base["entities"]}
                 for row in own
                 if row["entities"] >= base["entities"]
             ]
-    x = alt.X("entities:Q", scale=alt.Scale(type="log"), title="entities of both sides", axis=alt.Axis(format="~s"))
+    x = alt.X(
+        "entities:Q",
+        scale=alt.Scale(type="log"),
+        title="entities of both sides",
+        axis=alt.Axis(format="~s", labelOverlap="greedy", tickCount=4),
+    )
     y = alt.Y("value:Q", scale=alt.Scale(type="log"), title=None)
     panels = []
     for what in ("seconds", "peak memory in GB"):
