@@ -50,8 +50,9 @@ check: $(READY)
 	$(BIN)/lint-imports
 
 # One thread for each of the two processes: threads that wait for each other beside another busy process lose most time.
+# Bytecode is kept, whatever the surroundings say: hundreds of tests start a process, and compiling torch again takes each 2 s.
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Our figures beside those of other packages, which no other test needs.
 conformance: $(CONFORMANCE_READY)
