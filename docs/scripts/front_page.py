@@ -28,8 +28,8 @@ HIDDEN = "---\nhide:\n  - navigation\n---\n\n"
 PROTOCOL = """
 `{system}` by structure alone. Seeds are train + valid links (30 %), the paper's protocol; no self-training rounds.
 H@1: each test source ranks all test targets, ties against us. F1: mutual top-1 by CSLS among all entities that are no
-seeds, no threshold. Mean over random seeds ("runs"). Recorded by {version}, {machines},
-shared with other runs, so seconds are orders of magnitude. Settings were first explored on test links of
+seeds, no threshold. Mean over random seeds ("runs"). Recorded by {version};
+{machines}; shared with other runs, so seconds are orders of magnitude. Settings were first explored on test links of
 EN_FR_15K_V1. 2 % of the seeds of EN_DE_15K_V1 are wrong. DEBIAN_FILES_1M is two releases of one project, easier than
 two DBpedias.
 """
