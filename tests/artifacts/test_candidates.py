@@ -1,4 +1,4 @@
-"""Candidate graphs against dictionaries of edges: evidence added, graphs joined, edges found."""
+"""Candidate graphs against dictionaries of edges: evidence added, edges found."""
 
 from __future__ import annotations
 
@@ -82,25 +82,6 @@ def test_evidence_is_added_or_replaced_and_the_graph_stays(graph: CandidateGraph
     assert graph.column("name").tolist() == [1, 2, 3]
 
 
-def test_a_join_by_hand(graph: CandidateGraph) -> None:
-    """(0, 7) is there, (0, 6) comes twice, (4, 5) is new."""
-    joined = graph.joined_with(rows([(4, 5), (0, 6), (0, 7), (0, 6)]), missing=-1.0)
-    assert joined.pairs().tolist() == [[0, 5], [0, 6], [0, 7], [3, 5], [4, 5]]
-    assert joined.column("cosine").tolist() == [0.5, -1, 0.25, 0.75, -1]
-    assert joined.column("name").tolist() == [1, -1, 2, 3, -1]
-    assert graph.joined_with(rows([(1, 5)])).column("name").tolist() == [1, 2, 0, 3], "nothing known is 0"
-
-
-@given(
-    edges=st.dictionaries(st.tuples(st.integers(0, 4), st.integers(5, 9)), st.tuples(*[st.integers(-8, 8)] * 2)),
-    pairs=st.lists(st.tuples(st.integers(0, 4), st.integers(5, 9) | st.just(2**31 - 1)), max_size=12),
-)
-def test_a_join_is_the_union(edges: dict[Edge, tuple[float, float]], pairs: list[Edge]) -> None:
-    before = {edge: {"cosine": float(cosine), "name": float(name)} for edge, (cosine, name) in edges.items()}
-    unknown = {edge: {"cosine": 0.5, "name": 0.5} for edge in pairs}
-    assert edges_of(make(edges).joined_with(rows(pairs), 0.5)) == unknown | before
-
-
 @given(edges=EDGES, wanted=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9) | st.just(2**31 - 1)), max_size=9))
 def test_edges_are_found_as_in_a_list(edges: set[Edge], wanted: list[Edge]) -> None:
     ends = rows(sorted(edges))
@@ -108,12 +89,3 @@ def test_edges_are_found_as_in_a_list(edges: set[Edge], wanted: list[Edge]) -> N
     expected = [sorted(edges).index(pair) if pair in edges else -1 for pair in wanted]
     assert graph.find(rows(wanted)).tolist() == expected
     assert graph.pairs().tolist() == [list(edge) for edge in sorted(edges)]
-
-
-def test_nothing_joined_with_nothing() -> None:
-    nothing = CandidateGraph(np.empty(0), np.empty(0), {"cosine": np.empty(0, dtype=np.float32)})
-    joined = nothing.joined_with(rows([]))
-    assert len(joined) == 0
-    assert joined.pairs().shape == (0, 2)
-    assert joined.column("cosine").shape == (0,)
-    assert nothing.joined_with(rows([(1, 5)])).pairs().tolist() == [[1, 5]]

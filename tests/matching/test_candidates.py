@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from largegnn.artifacts import CandidateGraph, FloatArray, Neighbors
 from largegnn.errors import ArtifactError
+from largegnn.machine import pieces
+from largegnn.matching import candidates
 from largegnn.matching.candidates import among_best, build_candidates, csls, edge_ranks, margins, preferred, rank_at
 from tests.matching.random_candidates import EIGHTHS, SOURCES, TARGETS, edges_of, scored_graphs
 
@@ -179,6 +181,21 @@ def test_ranks_of_many_are_those_of_a_sort() -> None:
     starts = np.searchsorted(ends[order], np.arange(50_000))
     expected[order] = np.arange(number) - starts[ends[order]] + 1
     assert np.array_equal(rank_at(ends, scores), expected)
+
+
+@pytest.mark.parametrize("most", [0, 3, 200])
+def test_long_rows_are_ranked_like_short_ones(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hubs on both sides; rows of more than `most` edges count as long, and pieces are of single rows."""
+    monkeypatch.setattr(candidates, "_LONG_ROW", most)
+    monkeypatch.setattr(pieces, "_SMALL", 1)
+    monkeypatch.setattr(candidates, "num_processors", lambda: 3)
+    rng = np.random.default_rng(most)
+    keys = np.unique(np.concatenate([rng.integers(0, 40, 600) * 50 + rng.zipf(1.3, 600) % 50, np.arange(50) + 7 * 50]))
+    graph = CandidateGraph(keys // 50, 40 + keys % 50)
+    scores = np.round(rng.standard_normal(len(graph)), 1).astype(np.float32)
+    ranks = edge_ranks(graph, scores)
+    assert np.array_equal(ranks.source, rank_at(graph.sources, scores))
+    assert np.array_equal(ranks.target, rank_at(graph.targets, scores))
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])

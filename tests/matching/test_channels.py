@@ -14,6 +14,7 @@ from largegnn.artifacts import CandidateGraph, EntityEmbeddings, Neighbors
 from largegnn.errors import ArtifactError
 from largegnn.matching.candidates import build_candidates, csls
 from largegnn.matching.channels import Channel, ChannelContext, gather_candidates
+from largegnn.matching.growing import joined_with
 from largegnn.seams.tables import CHANNELS
 from tests.matching.slow_support import Edge, likely_slowly, make_task, support_slowly
 
@@ -173,7 +174,7 @@ def test_a_channel_before_structure_gets_cosines_for_its_pairs(context: ChannelC
 
 def test_a_channel_after_structure_may_add_pairs_and_evidence(context: ChannelContext) -> None:
     def more(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
-        joined = graph.joined_with(np.array([(3, 7)]), missing=-1.0)
+        joined = joined_with(graph, np.array([(3, 7)]), missing=-1.0)
         return joined.with_evidence(name=np.arange(len(joined), dtype=np.float64))
 
     with channel(more) as name:

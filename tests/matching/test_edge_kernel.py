@@ -26,6 +26,18 @@ def test_products_are_those_of_scipy_to_the_bit(monkeypatch: pytest.MonkeyPatch,
     assert np.array_equal(kernel.times_rows(rows), (2 * matrix).T @ rows)
 
 
+def test_columns_may_begin_anywhere_and_values_be_short() -> None:
+    """Values of float32 are summed in float64; columns are numbered from 1,000 on."""
+    rng = np.random.default_rng(6)
+    matrix: Any = sparse.random_array((30, 20), density=0.3, format="csr", rng=rng)
+    matrix.data = matrix.data.astype(np.float32)
+    kernel = EdgeKernel(matrix.data, matrix.indptr, matrix.indices + 1000, 20, 1000)
+    wide = matrix.astype(np.float64)
+    columns, rows = rng.standard_normal(20), rng.standard_normal(30)
+    assert np.array_equal(kernel.times_columns(columns), wide @ columns)
+    assert np.array_equal(kernel.times_rows(rows), wide.T @ rows)
+
+
 def test_nothing_gives_nothing() -> None:
     kernel = EdgeKernel(np.empty(0), np.zeros(4, dtype=np.int64), np.empty(0, dtype=np.int32), 2)
     assert kernel.times_columns(np.ones(2)).tolist() == [0.0, 0.0, 0.0]

@@ -61,31 +61,10 @@ class CandidateGraph:
         evidence: dict[str, Any] = {**self.evidence, **columns}
         return CandidateGraph(self.sources, self.targets, evidence)
 
-    def joined_with(self, pairs: IntArray, missing: float = 0.0) -> CandidateGraph:
-        """The graph with the pairs (p, 2) as edges too; new edges have `missing` as evidence in every column."""
-        return self.grown_by(pairs, missing)[0]
-
-    def grown_by(self, pairs: IntArray, missing: float = 0.0) -> tuple[CandidateGraph, Mask]:
-        """The graph joined with the pairs (p, 2), and which of its edges are new."""
-        # Sorted by hand: np.unique hashes, and numbers packed like these collide, which is a hundred times slower.
-        wanted = np.sort(pair_keys(pairs))
-        wanted = wanted[np.diff(wanted, prepend=-1) != 0]
-        at, is_there = self._places(wanted)
-        new = wanted[~is_there]
-        is_new = np.zeros(len(self) + len(new), dtype=bool)
-        is_new[at[~is_there] + np.arange(len(new))] = True
-
-        def both(old: npt.NDArray[Any], fresh: npt.NDArray[Any] | float) -> npt.NDArray[Any]:
-            column = np.empty(len(is_new), dtype=old.dtype)
-            column[is_new], column[~is_new] = fresh, old
-            return column
-
-        evidence = {name: both(values, missing) for name, values in self.evidence.items()}
-        ends = both(self.sources, new >> 32), both(self.targets, new & 0xFFFFFFFF)
-        return CandidateGraph(*ends, evidence), is_new
-
     def without(self, pairs: IntArray) -> CandidateGraph:
         """The graph without the edges of these pairs (p, 2)."""
+        if not len(pairs):
+            return self
         gone = are_among(self.pairs(), pairs)
         if not gone.any():
             return self
@@ -98,14 +77,14 @@ class CandidateGraph:
 
     def find(self, pairs: IntArray) -> IntArray:
         """The edge of each pair (p, 2), or -1, (p,)."""
-        at, is_there = self._places(pair_keys(pairs))
+        at, is_there = self.places(pair_keys(pairs))
         return np.where(is_there, at, -1)
 
-    def _places(self, wanted: IntArray) -> tuple[IntArray, Mask]:
-        """Before which edge each key (p,) belongs, and whether it is that edge's own."""
-        keys = self.sources.astype(np.int64)
+    def places(self, wanted: IntArray, edges: slice = slice(None)) -> tuple[IntArray, Mask]:
+        """Before which of these edges, from the first on, each key (p,) belongs; whether it is that edge's own."""
+        keys = self.sources[edges].astype(np.int64)
         keys <<= 32
-        keys |= self.targets
+        keys |= self.targets[edges]
         at = np.searchsorted(keys, wanted)
         is_there: Mask = at < len(keys)
         is_there[is_there] = keys[at[is_there]] == wanted[is_there]

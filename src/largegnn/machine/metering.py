@@ -45,10 +45,19 @@ class Meter:
 
 
 def release_gpu_memory() -> None:
-    """Give back what PyTorch keeps of a GPU for later: the next stage has other sizes, and others may use the GPU."""
+    """Give back what PyTorch keeps of a GPU for later: the next stage has other sizes, and others may use the GPU.
+
+    With it the memory of the machine that was pinned for copies, which is kept too.
+    """
     gpu = _gpu()
-    if gpu is not None:
-        gpu.empty_cache()
+    if gpu is None:
+        return
+    gpu.empty_cache()
+    torch = sys.modules["torch"]
+    for name in ("_accelerator_emptyHostCache", "_host_emptyCache"):  # by the version of PyTorch
+        if torch.cuda.is_available() and hasattr(torch._C, name):
+            getattr(torch._C, name)()
+            break
 
 
 def available_memory_mb() -> float | None:

@@ -5,8 +5,9 @@ one edge for each distinct pair, sorted by source and target, with its cosine; a
 ranks of edges at either end, the best rival of an edge, its CSLS score.
 The idea: all later decisions look at these edges alone, so their cost and memory are linear in the entities however
 large the graphs are. Edges are grouped by their ends in passes that count, not sort; the one sort is that of the scores
-for `edge_ranks`, which serves both ends. Who is among the k best is found without it (`among_best`).
-Cost: O(edges), O(edges log edges) for ranks; an edge takes 12 bytes, and some 40 more while something is asked.
+for `rank_at`. Who is among the k best is found without it (`among_best`), and ranks at both ends (`edge_ranks`) are
+counted within the few edges of each entity, by all processors.
+Cost: O(edges), O(edges log edges) for `rank_at`; an edge takes 12 bytes, and some 20 more while something is asked.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from largegnn.artifacts import CandidateGraph, EdgeRanks, FloatArray, IntArray, 
 from largegnn.artifacts.arrays import frozen
 from largegnn.errors import ArtifactError
 from largegnn.machine.compiled import compiled
-from largegnn.machine.pieces import by_all_processors
+from largegnn.machine.devices import num_processors
+from largegnn.machine.pieces import by_all_processors, piece_size
 from largegnn.matching.uniting import unite
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 _PIECE = 1 << 20
+_LONG_ROW = 200  # edges of an entity that are sorted, not counted
 
 
 def build_candidates(source_neighbors: Neighbors, target_neighbors: Neighbors) -> CandidateGraph:
@@ -44,30 +47,77 @@ def csls(graph: CandidateGraph, source_neighbors: Neighbors, target_neighbors: N
     """CSLS of each edge: 2 cos(s, t) - r(s) - r(t), r the mean cosine to the k nearest of the other side."""
     if k < 1:
         raise ArtifactError(f"CSLS needs a neighbourhood of at least 1, not {k}")
-    scores = 2 * graph.column("cosine")
+    means: list[FloatArray] = []
     for found, ends in ((source_neighbors, graph.sources), (target_neighbors, graph.targets)):
         # By entity: those that were no query have no mean, and nothing is taken off for them.
-        means = np.zeros(1 + max(ends.max(initial=-1), found.queries.max(initial=-1)), dtype=np.float32)
-        means[found.queries] = mean_nearest(found, k)
-        scores -= means[ends]
+        own = np.zeros(1 + max(ends.max(initial=-1), found.queries.max(initial=-1)), dtype=np.float32)
+        own[found.queries] = mean_nearest(found, k)
+        means.append(own)
+    cosines, scores = graph.column("cosine"), np.empty(len(graph), dtype=np.float32)
+    by_all_processors(
+        lambda first, last: _localise(first, last, graph.sources, graph.targets, cosines, means[0], means[1], scores),
+        len(graph),
+        _PIECE,
+    )
     return scores
 
 
 def mean_nearest(found: Neighbors, k: int) -> FloatArray:
     """The mean cosine of each query (q,) to its k nearest, of fewer where fewer were found, 0 where none were."""
-    near = found.scores[:, :k].astype(np.float64)
-    there = np.isfinite(near)
-    near[~there] = 0.0
-    means: FloatArray = (near.sum(axis=1) / np.maximum(there.sum(axis=1), 1)).astype(np.float32)
+    means = np.empty(len(found.queries), dtype=np.float32)
+
+    def average(first: int, last: int) -> None:
+        near = found.scores[first:last, :k].astype(np.float64)
+        there = np.isfinite(near)
+        near[~there] = 0.0
+        means[first:last] = near.sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+
+    by_all_processors(average, len(means), _PIECE >> 4)
     return means
 
 
 def edge_ranks(graph: CandidateGraph, scores: FloatArray) -> EdgeRanks:
-    """The ranks of the edges at both ends: `rank_at` twice, for the price of one sort."""
-    order = _by_score(scores)
-    ends = graph.sources, graph.targets
-    at_source, at_target = by_all_processors(lambda side, _: _count_off(ends[side], order), 2, 1)
-    return EdgeRanks(at_source, at_target)
+    """The ranks of the edges at both ends: `rank_at` twice, each end for itself, which sorts nothing long."""
+    scores = frozen(scores, np.float32, (len(graph),), "scores")
+    if not len(graph):
+        return EdgeRanks(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
+    by_source = np.empty(len(graph), dtype=np.int32)
+    source_ptr = _row_ptr(graph.sources)
+    _rank_rows(source_ptr, scores, by_source)
+    first = int(graph.targets.min())
+    num_targets = int(graph.targets.max()) - first + 1
+    sizes = np.zeros(num_targets + 1, dtype=np.int64)
+    _count_ends(graph.targets, first, sizes[1:])
+    target_ptr = np.cumsum(sizes)
+    edges = np.empty(len(graph), dtype=np.int32 if len(graph) < 2**31 else np.int64)
+    free = target_ptr[:-1].copy()
+    by_all_processors(
+        lambda begin, end: _list_edges(begin, end, graph.targets, first, free, edges),
+        num_targets,
+        max(1, -(-num_targets // num_processors())),  # all targets are read once for every piece
+    )
+    by_target, turned = np.empty(len(graph), dtype=np.int32), np.empty(len(graph), dtype=np.int32)
+    _rank_rows(target_ptr, scores[edges], turned)
+    by_target[edges] = turned
+    return EdgeRanks(by_source, by_target)
+
+
+def _row_ptr(ends: IntArray) -> IntArray:
+    """Where the edges of each end begin in ends (e,) that ascend, of ends that have any, and where they stop."""
+    begins = np.flatnonzero(np.diff(ends, prepend=-1))
+    return np.concatenate([begins, [len(ends)]])
+
+
+def _rank_rows(ptr: IntArray, scores: FloatArray, ranks: IntArray) -> None:
+    """The rank of each score (e,) within its row, 1 = highest, equal ones by index."""
+
+    def rank(first: int, last: int) -> None:
+        _count_higher(first, last, ptr, scores, _LONG_ROW, ranks)
+        for row in first + np.flatnonzero(np.diff(ptr[first : last + 1]) > _LONG_ROW):
+            here = slice(ptr[row], ptr[row + 1])
+            ranks[here][np.argsort(-scores[here], kind="stable")] = np.arange(1, 1 + here.stop - here.start)
+
+    by_all_processors(rank, len(ptr) - 1, piece_size(len(ptr) - 1))
 
 
 def among_best(ends: IntArray, scores: FloatArray, k: int) -> Mask:
@@ -150,6 +200,53 @@ def _gaps(
     gaps: FloatArray = scores[edges] - np.where(first[here] == edges, second[here], scores[first[here]])
     gaps[np.isnan(gaps)] = alone
     return gaps
+
+
+@compiled
+def _localise(
+    first: int,
+    last: int,
+    sources: IntArray,
+    targets: IntArray,
+    cosines: FloatArray,
+    source_means: FloatArray,
+    target_means: FloatArray,
+    scores: FloatArray,
+) -> None:
+    for edge in range(first, last):
+        scores[edge] = np.float32(2) * cosines[edge] - source_means[sources[edge]] - target_means[targets[edge]]
+
+
+@compiled
+def _count_ends(ends: IntArray, first: int, counts: IntArray) -> None:
+    for edge in range(len(ends)):
+        counts[ends[edge] - first] += 1
+
+
+@compiled
+def _list_edges(begin: int, end: int, ends: IntArray, first: int, free: IntArray, edges: IntArray) -> None:
+    """List the edges of the ends from `begin` to `end`, ascending."""
+    for edge in range(len(ends)):
+        own = ends[edge] - first
+        if begin <= own < end:
+            edges[free[own]] = edge
+            free[own] += 1
+
+
+@compiled
+def _count_higher(first: int, last: int, ptr: IntArray, scores: FloatArray, most: int, ranks: IntArray) -> None:
+    """One more than those above each score in its row, for the rows that are not long."""
+    for row in range(first, last):
+        begin, end = ptr[row], ptr[row + 1]
+        if end - begin > most:
+            continue
+        for edge in range(begin, end):
+            rank, score = 1, scores[edge]
+            for other in range(begin, edge):
+                rank += scores[other] >= score
+            for other in range(edge + 1, end):
+                rank += scores[other] > score
+            ranks[edge] = rank
 
 
 @compiled

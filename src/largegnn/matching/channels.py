@@ -23,6 +23,7 @@ from largegnn.matching.candidates import build_candidates, csls
 from largegnn.matching.contributions import LITERAL_PER_COSINE
 from largegnn.matching.cosines import edge_cosines
 from largegnn.matching.fusing import localised
+from largegnn.matching.growing import grown_by, joined_with
 from largegnn.matching.scorings import csls_column
 from largegnn.matching.support import SupportFinder
 from largegnn.seams.tables import CHANNELS
@@ -85,7 +86,7 @@ def structure(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
     """The pairs found near each other in the space of the vectors, by cosine and CSLS."""
     found = build_candidates(context.source_neighbors, context.target_neighbors)
     if len(graph):
-        graph = graph.joined_with(found.pairs())
+        graph = joined_with(graph, found.pairs())
         found = graph.with_evidence(cosine=edge_cosines(graph, context.embeddings))
     return found.with_evidence(csls=csls(found, context.source_neighbors, context.target_neighbors, context.csls_k))
 
@@ -98,7 +99,7 @@ def literals(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
     evidence = context.literal_evidence
     if not len(evidence.pairs):
         return graph
-    joined, is_new = graph.grown_by(evidence.pairs)
+    joined, is_new = grown_by(graph, evidence.pairs)
     if "cosine" in graph.evidence:
         joined = _with_cosines(joined, is_new, context)
     columns = {name: np.zeros(len(joined), dtype=np.float32) for name in evidence.columns}
@@ -196,7 +197,7 @@ def _searched(context: ChannelContext) -> Mask:
 
 def _with_pairs(graph: CandidateGraph, pairs: IntArray, context: ChannelContext) -> CandidateGraph:
     """The candidates with more pairs (p, 2), and what vectors say of these; literals were not asked about them."""
-    joined = _with_cosines(*graph.grown_by(pairs), context)
+    joined = _with_cosines(*grown_by(graph, pairs), context)
     return _with_similarity(joined, context) if "similarity" in graph.evidence else joined
 
 

@@ -3,7 +3,8 @@
 In: edges (e,), the vectors of all entities. Out: a cosine for each edge, -1 where an end has no vector.
 The idea: vectors are compared a few thousand edges at a time, as they are copied for it. On a cluster each machine maps
 the vectors from the run folder; those in memory alone stay here, as sending them takes longer than comparing them.
-Cost: O(e d); memory for the vectors of a few thousand edges for each processor.
+Cost: O(e d); memory for the vectors of a few thousand edges for each processor, and of a mapped file what is read of it
+between two times that its pages are given back.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ __all__ = ["cosine_piece", "edge_cosines"]
 
 _PIECE = 1 << 12  # edges whose two vectors are copied at once
 _WORTH_SHARING = 1_000_000  # edges: they take one core some seconds
+_MAPPED_BYTES = 2 << 30  # of vectors that are read before the pages of their file are given back
 
 
 def edge_cosines(graph: CandidateGraph, embeddings: EntityEmbeddings) -> FloatArray:
@@ -30,11 +32,15 @@ def edge_cosines(graph: CandidateGraph, embeddings: EntityEmbeddings) -> FloatAr
         return np.concatenate(by_all_workers(pool, cosine_piece, ends, pool.share(embeddings)))
     found = np.empty(len(graph), dtype=np.float32)
 
-    def compare(first: int, last: int) -> None:
-        found[first:last] = _compared(graph.sources[first:last], graph.targets[first:last], embeddings)
+    row_bytes = max(1, embeddings.vectors.itemsize * embeddings.vectors.shape[1])
+    for start, stop in pieces(len(graph), max(_PIECE, _MAPPED_BYTES // (2 * row_bytes))):
 
-    by_all_processors(compare, len(graph), _PIECE)
-    forget_pages(embeddings.vectors)
+        def compare(first: int, last: int, start: int = start) -> None:
+            here = slice(start + first, start + last)
+            found[here] = _compared(graph.sources[here], graph.targets[here], embeddings)
+
+        by_all_processors(compare, stop - start, _PIECE)
+        forget_pages(embeddings.vectors)
     return found
 
 

@@ -8,8 +8,9 @@ pair whose score is below `none` has little to win. CSLS is 0 where an entity is
 of both ends are on average, hence `none` = 0. Where the number of links is known about, `none` moves in each step until
 the plan holds as many.
 Written with the largest of each row taken off, so that nothing overflows: K = exp((S - top) / T), a = 1 / (K v + e /
-exp(top / T)), v = 1 / (K' a + e), e = exp(none / 2 T); the plan is a K v.
-Cost: linear in the edges for each step, by all processors; 40 bytes an edge.
+exp(top / T)), v = 1 / (K' a + e), e = exp(none / 2 T); the plan is a K v. K in float32 is enough: sums are of float64,
+and the plan is made from the scores.
+Cost: linear in the edges for each step, by all processors; 12 bytes an edge, and 4 for the result.
 
 # Departs: not in the paper. The entry for "no counterpart" is that of SuperGlue (Sarlin et al., 2020), at a fixed price
 #     in place of a capacity, as in unbalanced transport.
@@ -26,6 +27,9 @@ from largegnn.matching.edge_kernel import EdgeKernel
 
 __all__ = ["partial_plan"]
 
+Vector = npt.NDArray[np.float64]
+
+_PIECE = 1 << 16  # rows that are prepared at once, some of their numbers in float64
 _LARGEST = 600.0  # of an exponent, for exp to stay in float64
 _FIRST_MOVE = 2.0  # of `none` towards the number of links, in temperatures: longer while it goes on, halved at a turn
 _FARTHEST = (-8.0, 25.0)  # that `none` may go from its start: where all are linked the number is never reached
@@ -45,44 +49,54 @@ def partial_plan(
     first = int(graph.targets.min())
     num_rows = int(graph.sources[-1]) + 1
     ptr = np.concatenate([[0], np.cumsum(np.bincount(graph.sources, minlength=num_rows))])
-    logits, kernel_values, tops = np.empty(len(graph)), np.empty(len(graph)), np.zeros(num_rows)
-    columns_of = graph.targets - first
+    # Both the kernel and, in the end, the plan: at a billion edges every array counts.
+    values, tops = np.empty(len(graph), dtype=np.float32), np.zeros(num_rows)
 
     def prepare(begin: int, end: int) -> None:
         here, offsets = slice(ptr[begin], ptr[end]), ptr[begin : end + 1] - ptr[begin]
         sizes = np.diff(offsets)
         part = scores[here].astype(np.float64) / temperature
         tops[begin:end][sizes > 0] = np.maximum.reduceat(part, offsets[:-1][sizes > 0]) if len(part) else 0.0
-        logits[here] = part - np.repeat(tops[begin:end], sizes)
-        np.exp(logits[here], out=kernel_values[here])
+        values[here] = np.exp(part - np.repeat(tops[begin:end], sizes))
 
-    by_all_processors(prepare, num_rows, piece_size(num_rows))
+    in_pieces = num_rows, min(piece_size(num_rows), _PIECE)
+    by_all_processors(prepare, *in_pieces)
     num_columns = int(graph.targets.max()) - first + 1
-    kernel = EdgeKernel(kernel_values, ptr, columns_of, num_columns)
+    kernel = EdgeKernel(values, ptr, graph.targets, num_columns, first)
     price = start = none / temperature / 2
     move = _FIRST_MOVE
-    columns = np.zeros(num_columns)  # logarithms
-    rows = np.zeros(num_rows)
+    rows, columns = np.zeros(num_rows), np.zeros(num_columns)  # logarithms
+    row_factors, column_factors = np.ones(num_rows), np.ones(num_columns)
     for _ in range(iterations):
-        rows = -np.log(kernel.times_columns(np.exp(columns)) + _exp(price - tops))
-        columns = -np.log(kernel.times_rows(np.exp(rows)) + _exp(np.full(1, price)))
+        _divide(kernel.times_columns(column_factors), price - tops, rows, row_factors)
+        _divide(kernel.times_rows(row_factors), np.full(1, price), columns, column_factors)
         if num_links is not None and num_links > 0:
             held = num_columns - float(np.exp(columns + price).sum())
             # More than there are: no counterpart must cost less.
             move = abs(move) * (1 if held > num_links else -1) * (1.2 if (move > 0) == (held > num_links) else 0.5)
             price = min(max(price + move, start + _FARTHEST[0]), start + _FARTHEST[1])
-    plan = np.empty(len(graph), dtype=np.float32)
 
     def finish(begin: int, end: int) -> None:
-        here = slice(ptr[begin], ptr[end])
-        plan[here] = (
-            logits[here] + np.repeat(rows[begin:end], np.diff(ptr[begin : end + 1])) + columns[columns_of[here]]
-        )
+        here, sizes = slice(ptr[begin], ptr[end]), np.diff(ptr[begin : end + 1])
+        logits = scores[here].astype(np.float64) / temperature - np.repeat(tops[begin:end], sizes)
+        values[here] = logits + np.repeat(rows[begin:end], sizes) + columns[graph.targets[here] - first]
 
-    by_all_processors(finish, num_rows, piece_size(num_rows))
-    return plan
+    by_all_processors(finish, *in_pieces)
+    return values
 
 
-def _exp(exponents: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    result: npt.NDArray[np.float64] = np.exp(np.minimum(exponents, _LARGEST))
+def _divide(sums: Vector, none: Vector, logarithms: Vector, factors: Vector) -> None:
+    """What undoes the sums (q,) with the entry for none, (q,) or (1,) as a logarithm: in logarithms and in factors."""
+
+    def divide(begin: int, end: int) -> None:
+        own = none if len(none) == 1 else none[begin:end]
+        np.log(sums[begin:end] + _exp(own), out=logarithms[begin:end])
+        np.negative(logarithms[begin:end], out=logarithms[begin:end])
+        np.exp(logarithms[begin:end], out=factors[begin:end])
+
+    by_all_processors(divide, len(sums), piece_size(len(sums)))
+
+
+def _exp(exponents: Vector) -> Vector:
+    result: Vector = np.exp(np.minimum(exponents, _LARGEST))
     return result

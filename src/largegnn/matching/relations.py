@@ -26,7 +26,15 @@ from largegnn.machine.worker_pool import by_all_workers
 from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows
 from largegnn.matching.shared_rows import SharedRows, shared_rows
 
-__all__ = ["Counterparts", "RelationCounts", "align_relations", "count_relations", "counterparts", "likelihood"]
+__all__ = [
+    "Counterparts",
+    "RelationCounts",
+    "align_relations",
+    "count_relations",
+    "counterparts",
+    "likelihood",
+    "likelihoods",
+]
 
 _PRIOR = 5.0  # so many times a relation must be seen for what was seen to count half
 _UNKNOWN = 0.1  # likelihood of two relations of which nothing was seen
@@ -190,6 +198,13 @@ def _joined(tables: list[_Table]) -> _Table:
             examples[own[fits], filled[own[fits]]] = table.examples[fits, number]
             filled[own[fits]] += 1
     return _Table(keys, seen, counts, examples)
+
+
+def likelihoods(counts: RelationCounts, relations: IntArray) -> npt.NDArray[np.float64]:
+    """How likely each source relation (w,) says what the target way beside it in `counts` says: `likelihood` of all."""
+    scale = counts.source_scale[relations].astype(np.float64) + counts.target_scale[counts.ways >> 1]
+    result: npt.NDArray[np.float64] = (counts.seen.astype(np.float64) + _PRIOR * _UNKNOWN) * scale / 2
+    return result
 
 
 @compiled

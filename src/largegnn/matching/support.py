@@ -75,19 +75,23 @@ class SupportFinder:
 
         `passes` say how often pairs and support are redone; the first is by `matched` if given.
         """
-        support = np.zeros(len(graph), dtype=np.float32)
+        support: FloatArray | None = None
         supported = scores
         with progress("matched neighbours", passes, "passes") as work:
             for _ in range(passes if len(graph) else 0):
+                support = None  # that of the last pass is in `supported`: not held beside a transport
                 matched = self.matched(graph, supported) if matched is None else matched
                 support = self._support(graph, matched)
-                supported, matched = scores + np.float32(self._weight) * support, None
+                supported = np.float32(self._weight) * support
+                supported += scores
+                matched = None
                 work.advance()
-        return supported, support
+        return supported, np.zeros(len(graph), dtype=np.float32) if support is None else support
 
     def matched(self, graph: CandidateGraph, scores: FloatArray) -> Counterparts:
         """The counterparts of each source, by the seeds and by a transport over the edges, with certainty."""
-        plan = np.exp(partial_plan(graph, scores / np.float32(2), _TEMPERATURE, _STEPS))
+        plan = partial_plan(graph, scores, 2 * _TEMPERATURE, _STEPS)  # twice: a CSLS counts a cosine twice
+        np.exp(plan, out=plan)
         edges = np.flatnonzero(plan >= _LEAST)
         pairs = np.concatenate([self._seeds, graph.pairs(edges)])
         return counterparts(self._task, pairs, np.concatenate([np.ones(len(self._seeds), np.float32), plan[edges]]))

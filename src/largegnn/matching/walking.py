@@ -4,25 +4,46 @@ In: matched pairs, and how often relations were seen together. Out: for each sou
 for, whether or not a search found them.
 The idea: from s along a relation to a, from a to its counterpart b, and from b back along a relation that answers to
 the first. What a and b lead to in great number is not walked: it proposes much and says little.
-Cost: each way from a source times the ways that answer to it; at most `_MOST_REACHED` targets for each.
+Which relations answer to which is found once: most pairs of relations that were seen together are chance.
+Cost: each way from a source times the few ways that answer to it; at most `_MOST_REACHED` targets for each.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from largegnn.artifacts import AlignmentTask, FloatArray, IntArray, Mask
 from largegnn.machine.compiled import compiled
 from largegnn.machine.pieces import by_all_processors, piece_size
 from largegnn.machine.worker_pool import by_all_workers, ranges_for
 from largegnn.matching.neighbor_rows import NeighborRows, WayRows, lower_bound, way_rows
-from largegnn.matching.relations import Counterparts, RelationCounts, likelihood
+from largegnn.matching.relations import Counterparts, RelationCounts, likelihoods
 from largegnn.matching.shared_rows import SharedRows
 
 __all__ = ["propose_pairs"]
 
 _MOST_REACHED = 50  # entities that a way may lead to
 _LEAST_LIKELY = 0.15  # of two relations that are walked; above that of relations nothing is known of
+
+
+class Answers(NamedTuple):
+    """The target ways that likely say what source relation i says: `ways[ptr[i]:ptr[i + 1]]`, ascending, how likely."""
+
+    ptr: IntArray
+    ways: IntArray
+    likelihoods: npt.NDArray[np.float64]
+
+
+def answers(counts: RelationCounts) -> Answers:
+    """The ways that are walked, of those seen together."""
+    relations = np.repeat(np.arange(len(counts.ptr) - 1), np.diff(counts.ptr))
+    likely = likelihoods(counts, relations)
+    keep = np.flatnonzero(likely >= _LEAST_LIKELY)
+    ptr = np.searchsorted(relations[keep], np.arange(len(counts.ptr)))
+    return Answers(ptr, counts.ways[keep], likely[keep])
 
 
 def propose_pairs(
@@ -39,20 +60,21 @@ def propose_pairs(
     Those walk that the rows are `shared` with.
     """
     split = task.num_source_entities
-    back = way_rows(task, 1)
+    back, walked = way_rows(task, 1), answers(counts)
     if shared is not None:
         pool = shared.pool
-        known = shared.near[0], *(pool.share(each) for each in (matched, back, counts, allowed)), number
+        known = shared.near[0], *(pool.share(each) for each in (matched, back, walked, allowed)), number
         found = by_all_workers(pool, walk_piece, ranges_for(pool, split), *known)
     else:
 
         def walk(first: int, last: int) -> IntArray:
-            return walk_piece(first, last, near_source, matched, back, counts, allowed, number)
+            return walk_piece(first, last, near_source, matched, back, walked, allowed, number)
 
         found = by_all_processors(walk, split, piece_size(split))
     if not found:
         return np.empty((0, 2), dtype=np.int32)
-    pairs: IntArray = np.concatenate(found) + np.array([0, split], dtype=np.int32)
+    pairs: IntArray = np.concatenate(found)
+    pairs[:, 1] += split
     return pairs
 
 
@@ -62,7 +84,7 @@ def walk_piece(
     near_source: NeighborRows,
     matched: Counterparts,
     back: WayRows,
-    counts: RelationCounts,
+    walked: Answers,
     allowed: Mask,
     number: int,
 ) -> IntArray:
@@ -71,8 +93,8 @@ def walk_piece(
     sources, targets = allowed[:split], allowed[split:]
     found = np.empty((int(sources[first:last].sum()) * number, 2), dtype=np.int32)
     strengths, reached = np.zeros(num_targets, dtype=np.float32), np.empty(num_targets, dtype=np.int32)
-    how = (near_source, matched, back, counts, sources, targets, number, strengths, reached, found)
-    return found[: _walk(first, last, *how)]
+    how = (near_source, matched, back, walked, sources, targets, number, strengths, reached, found)
+    return found[: _walk(first, last, *how)].copy()  # what was not filled is given back
 
 
 @compiled
@@ -82,7 +104,7 @@ def _walk(
     near: NeighborRows,
     matched: Counterparts,
     back: WayRows,
-    counts: RelationCounts,
+    walked: Answers,
     is_source: Mask,
     is_target: Mask,
     number: int,
@@ -104,7 +126,7 @@ def _walk(
             for link in range(matched.ptr[neighbor], matched.ptr[neighbor + 1]):
                 strength = near.weights[index] * matched.certainties[link]
                 num_reached = _return(
-                    back, matched.ids[link], counts, near.ways[index], strength, is_target, strengths, reached,
+                    back, matched.ids[link], walked, near.ways[index], strength, is_target, strengths, reached,
                     num_reached,
                 )  # fmt: skip
         for rank in range(min(number, num_reached)):
@@ -124,7 +146,7 @@ def _walk(
 def _return(
     back: WayRows,
     counterpart: int,
-    counts: RelationCounts,
+    walked: Answers,
     source_way: int,
     strength: float,
     is_target: Mask,
@@ -138,11 +160,8 @@ def _return(
     """
     relation = source_way >> 1
     begin, end = back.ptr[counterpart], back.ptr[counterpart + 1]
-    for known in range(counts.ptr[relation], counts.ptr[relation + 1]):
-        target_way = counts.ways[known] ^ (source_way & 1)
-        likely = likelihood(counts, source_way, target_way)
-        if likely < _LEAST_LIKELY:
-            continue
+    for known in range(walked.ptr[relation], walked.ptr[relation + 1]):
+        target_way, likely = walked.ways[known] ^ (source_way & 1), walked.likelihoods[known]
         low, high = _range_of(back.ways, begin, end, target_way ^ 1)
         if high - low > _MOST_REACHED:
             continue
