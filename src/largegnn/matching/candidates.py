@@ -20,6 +20,7 @@ from largegnn.errors import ArtifactError
 from largegnn.machine.compiled import compiled
 from largegnn.machine.devices import num_processors
 from largegnn.machine.pieces import by_all_processors, piece_size
+from largegnn.matching.edge_kernel import offsets_of
 from largegnn.matching.uniting import unite
 
 __all__ = [
@@ -86,9 +87,7 @@ def edge_ranks(graph: CandidateGraph, scores: FloatArray) -> EdgeRanks:
     _rank_rows(source_ptr, scores, by_source)
     first = int(graph.targets.min())
     num_targets = int(graph.targets.max()) - first + 1
-    sizes = np.zeros(num_targets + 1, dtype=np.int64)
-    _count_ends(graph.targets, first, sizes[1:])
-    target_ptr = np.cumsum(sizes)
+    target_ptr = offsets_of(graph.targets, num_targets, first)
     edges = np.empty(len(graph), dtype=np.int32 if len(graph) < 2**31 else np.int64)
     free = target_ptr[:-1].copy()
     by_all_processors(
@@ -215,12 +214,6 @@ def _localise(
 ) -> None:
     for edge in range(first, last):
         scores[edge] = np.float32(2) * cosines[edge] - source_means[sources[edge]] - target_means[targets[edge]]
-
-
-@compiled
-def _count_ends(ends: IntArray, first: int, counts: IntArray) -> None:
-    for edge in range(len(ends)):
-        counts[ends[edge] - first] += 1
 
 
 @compiled

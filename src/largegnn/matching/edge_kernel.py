@@ -21,7 +21,7 @@ from largegnn.machine.compiled import compiled
 from largegnn.machine.devices import num_processors
 from largegnn.machine.pieces import by_all_processors, piece_size
 
-__all__ = ["EdgeKernel"]
+__all__ = ["EdgeKernel", "offsets_of"]
 
 Vector = npt.NDArray[np.float64]
 Values = npt.NDArray[np.floating[Any]]
@@ -35,8 +35,7 @@ class EdgeKernel:
     ) -> None:
         self._ptr = np.asarray(ptr, dtype=np.int64)
         self._columns, self._first = np.asarray(columns, dtype=np.int32), first_column
-        sizes = _column_sizes(self._columns, first_column, num_columns)
-        self._column_ptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+        self._column_ptr = offsets_of(self._columns, num_columns, first_column)
         self._rows = np.empty(len(columns), dtype=np.int32)
         self._by_column = np.empty(len(columns), dtype=values.dtype)
         self.set_values(values)
@@ -60,11 +59,14 @@ class EdgeKernel:
         return _sums(self._column_ptr, self._rows, 0, self._by_column, factors)
 
 
-def _column_sizes(columns: IntArray, first_column: int, num_columns: int) -> IntArray:
-    """The edges of each column (c,), counted without a copy of all columns."""
-    sizes = np.zeros(num_columns, dtype=np.int64)
-    _count(columns, first_column, sizes)
-    return sizes
+def offsets_of(ends: IntArray, number: int, first: int = 0) -> IntArray:
+    """Where the edges of each end would begin, were they in order of their `ends` (e,), and the last ends (n + 1,).
+
+    Ends are numbered from `first` on. Counted without a copy of them, which `np.bincount` makes.
+    """
+    offsets = np.zeros(number + 1, dtype=np.int64)
+    _count(ends, first, offsets[1:])
+    return np.cumsum(offsets)
 
 
 def _sums(ptr: IntArray, others: IntArray, first_other: int, values: Values, factors: Vector) -> Vector:
@@ -78,9 +80,9 @@ def _sums(ptr: IntArray, others: IntArray, first_other: int, values: Values, fac
 
 
 @compiled
-def _count(columns: IntArray, first_column: int, sizes: IntArray) -> None:
-    for edge in range(len(columns)):
-        sizes[columns[edge] - first_column] += 1
+def _count(ends: IntArray, first: int, sizes: IntArray) -> None:
+    for edge in range(len(ends)):
+        sizes[ends[edge] - first] += 1
 
 
 @compiled

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from largegnn.artifacts import CandidateGraph, FloatArray
 from largegnn.machine.pieces import by_all_processors, piece_size
-from largegnn.matching.edge_kernel import EdgeKernel
+from largegnn.matching.edge_kernel import EdgeKernel, offsets_of
 
 __all__ = ["partial_plan"]
 
@@ -48,7 +48,7 @@ def partial_plan(
         return np.empty(0, dtype=np.float32)
     first = int(graph.targets.min())
     num_rows = int(graph.sources[-1]) + 1
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(graph.sources, minlength=num_rows))])
+    ptr = offsets_of(graph.sources, num_rows)
     # Both the kernel and, in the end, the plan: at a billion edges every array counts.
     values, tops = np.empty(len(graph), dtype=np.float32), np.zeros(num_rows)
 

@@ -91,7 +91,7 @@ class SupportFinder:
     def matched(self, graph: CandidateGraph, scores: FloatArray) -> Counterparts:
         """The counterparts of each source, by the seeds and by a transport over the edges, with certainty."""
         plan = partial_plan(graph, scores, 2 * _TEMPERATURE, _STEPS)  # twice: a CSLS counts a cosine twice
-        np.exp(plan, out=plan)
+        by_all_processors(lambda a, b: np.exp(plan[a:b], out=plan[a:b]), len(plan), piece_size(len(plan)))
         edges = np.flatnonzero(plan >= _LEAST)
         pairs = np.concatenate([self._seeds, graph.pairs(edges)])
         return counterparts(self._task, pairs, np.concatenate([np.ones(len(self._seeds), np.float32), plan[edges]]))

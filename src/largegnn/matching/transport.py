@@ -168,8 +168,8 @@ def transport_sparse(
     """
     _check_settings(temperature, iterations)
     order, indices, row_ptr = _row_order(rows, cols, shape)
-    if len(scores) != len(order) or scores.ndim != 1:
-        raise ArtifactError(f"{len(order)} edges need as many scores, not {scores.shape}")
+    if len(scores) != len(rows) or scores.ndim != 1:
+        raise ArtifactError(f"{len(rows)} edges need as many scores, not {scores.shape}")
     edges: FloatArray = scores[order].astype(np.float32)  # S, in the order of rows
     if not bool((edges < np.inf).all()):
         raise ArtifactError("a score to transport is NaN or infinite")
@@ -207,7 +207,7 @@ def transport_sparse(
     return plan
 
 
-def _row_order(rows: IntArray, cols: IntArray, shape: tuple[int, int]) -> tuple[IntArray, IntArray, IntArray]:
+def _row_order(rows: IntArray, cols: IntArray, shape: tuple[int, int]) -> tuple[IntArray | slice, IntArray, IntArray]:
     """The order (e,) that sorts edges by row and column, the columns so sorted (e,), where each row starts (q + 1,)."""
     if rows.ndim != 1 or rows.shape != cols.shape:
         raise ArtifactError(f"edges need rows and columns (e,), not {rows.shape} and {cols.shape}")
@@ -215,8 +215,12 @@ def _row_order(rows: IntArray, cols: IntArray, shape: tuple[int, int]) -> tuple[
         if len(ends) and not 0 <= ends.min() <= ends.max() < size:
             raise ArtifactError(f"an edge between {ends.min()} and {ends.max()} leaves a side of {size}")
     keys = rows.astype(np.int64) * shape[1] + cols
-    order = np.argsort(keys, kind="stable")
-    if bool((np.diff(keys[order]) == 0).any()):
+    steps = np.diff(keys)
+    order: IntArray | slice = slice(None)
+    if bool((steps < 0).any()):  # candidates come in order, and there are many of them
+        order = np.argsort(keys, kind="stable")
+        steps = np.diff(keys[order])
+    if bool((steps == 0).any()):
         raise ArtifactError("an edge to transport is there twice")
     index_type = np.int32 if max(*shape, len(rows)) < 2**31 else np.int64
     row_ptr = np.zeros(shape[0] + 1, dtype=index_type)
