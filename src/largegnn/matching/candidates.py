@@ -19,6 +19,7 @@ from largegnn.artifacts.arrays import frozen
 from largegnn.errors import ArtifactError
 from largegnn.machine.compiled import compiled
 from largegnn.machine.devices import num_processors
+from largegnn.machine.mapped_file import forget_pages
 from largegnn.machine.pieces import by_all_processors, piece_size
 from largegnn.matching.edge_kernel import offsets_of
 from largegnn.matching.uniting import unite
@@ -54,6 +55,8 @@ def csls(graph: CandidateGraph, source_neighbors: Neighbors, target_neighbors: N
         own = np.zeros(1 + max(ends.max(initial=-1), found.queries.max(initial=-1)), dtype=np.float32)
         own[found.queries] = mean_nearest(found, k)
         means.append(own)
+        forget_pages(found.scores)
+        forget_pages(found.ids)
     cosines, scores = graph.column("cosine"), np.empty(len(graph), dtype=np.float32)
     by_all_processors(
         lambda first, last: _localise(first, last, graph.sources, graph.targets, cosines, means[0], means[1], scores),

@@ -149,13 +149,14 @@ def _best_by_literals(evidence: LiteralEvidence, sources: IntArray) -> IntArray:
 
 def _with_cosines(joined: CandidateGraph, is_new: Mask, context: ChannelContext) -> CandidateGraph:
     """The joined candidates with cosine and CSLS for those that are new, (e,)."""
-    cosines = np.array(joined.column("cosine"))
     fresh = CandidateGraph(joined.sources[is_new], joined.targets[is_new])
     fresh = fresh.with_evidence(cosine=edge_cosines(fresh, context.embeddings))
-    cosines[is_new] = fresh.column("cosine")
-    local = np.array(joined.column("csls"))
-    local[is_new] = csls(fresh, context.source_neighbors, context.target_neighbors, context.csls_k)
-    return joined.with_evidence(cosine=cosines, csls=local)
+    local = csls(fresh, context.source_neighbors, context.target_neighbors, context.csls_k)
+    for name, values in (("cosine", fresh.column("cosine")), ("csls", local)):
+        column = np.array(joined.column(name))
+        column[is_new] = values
+        joined = joined.with_evidence(**{name: column})  # one column at a time: they are long
+    return joined
 
 
 def _with_similarity(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:

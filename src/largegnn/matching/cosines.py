@@ -20,7 +20,7 @@ __all__ = ["cosine_piece", "edge_cosines"]
 
 _PIECE = 1 << 12  # edges whose two vectors are copied at once
 _WORTH_SHARING = 1_000_000  # edges: they take one core some seconds
-_MAPPED_BYTES = 2 << 30  # of vectors that are read before the pages of their file are given back
+_MAPPED_BYTES = 1 << 30  # of vectors that are read before the pages of their file are given back
 
 
 def edge_cosines(graph: CandidateGraph, embeddings: EntityEmbeddings) -> FloatArray:
