@@ -75,13 +75,13 @@ def dense(*values: float) -> DenseState:
     return DenseState(np.array(values, dtype=np.float32), np.full(len(values), 2, dtype=np.float32))
 
 
-def test_changes_of_dense_weights_add_up() -> None:
+def test_changes_of_dense_weights_add_up_the_less_the_staler_they_are() -> None:
     center = DenseCenter(dense(1, 1))
     (first, taken), (second, _) = center.take(), center.take()
     center.give(first, taken, dense(2, 3))
     assert center.state.values.tolist() == [2, 3]
     center.give(second, taken, dense(5, 0))
-    assert center.state.values.tolist() == [2 + (5 - 1), 3 + (0 - 1)]
+    assert center.state.values.tolist() == pytest.approx([2 + (5 - 1) / 2**0.5, 3 + (0 - 1) / 2**0.5])
 
 
 def test_others_are_all_where_they_are_few() -> None:

@@ -7,7 +7,9 @@ process makes. Rows that others changed in between (landmarks, which several sub
 added to theirs; the mean squares of their gradients become the mean of both, which can be neither negative nor zero.
 A shard remembers what it handed out until it comes back, so a visit that is lost is simply forgotten and made again,
 and one that is given back twice counts once.
-Dense weights follow the same rule; the mean squares of their gradients are those of the last visit.
+Dense weights get the change too, the smaller the more visits ended meanwhile: all visits at the same time move them the
+same way, and the sum of many steps that do not know of each other overshoots. The mean squares of their gradients are
+those of the last visit.
 Cost: O(k d) for k rows. Memory: the rows, their state, one number a row, and the rows of visits under way.
 """
 
@@ -92,10 +94,11 @@ class DenseCenter:
         return self._version, self.state
 
     def give(self, version: int, taken: DenseState, made: DenseState) -> None:
-        """Put in their place what a visit made of the weights it took; if others did meanwhile, add its change."""
+        """Put in their place what a visit made of the weights it took; if others did meanwhile, add a share of it."""
         if version == self._version:
             self.state = made
         else:
-            # The mean over the workers instead of the sum learns far less (docs/notebook.md has the measurement).
-            self.state = DenseState(self.state.values + (made.values - taken.values), made.squares)
+            # Between the sum, which overshoots, and the mean, which learns less (docs/notebook.md has both).
+            share = (1 + self._version - version) ** -0.5
+            self.state = DenseState(self.state.values + share * (made.values - taken.values), made.squares)
         self._version += 1
