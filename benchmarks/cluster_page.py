@@ -9,8 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from largegnn.paper.origin import read_lines
+
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "results" / "cluster.jsonl"
+STALENESS = ROOT / "docs" / "results" / "staleness.jsonl"
 PAGE = ROOT / "docs" / "measurements" / "cluster.md"
 
 Record = dict[str, Any]
@@ -73,6 +76,24 @@ def throughput(records: list[Record]) -> str:
     return table("Throughput", columns, rows, note)
 
 
+def at_once(records: list[Record]) -> str:
+    """One row for each number of visits at the same time, the sets side by side."""
+    kinds = sorted({(record["set"], record["parts"], record["epochs"]) for record in records})
+    rows = []
+    for number in sorted({record["at_once"] for record in records}):
+        cells = []
+        for kind in kinds:
+            own = [r for r in records if (r["set"], r["parts"], r["epochs"]) == kind and r["at_once"] == number]
+            cells.append(spread([record["valid_hits@1"][-1] for record in own]) if own else "")
+        rows.append([str(number), *cells])
+    columns = ["visits at a time", *(f"{name}, {parts} subgraphs, {epochs} epochs" for name, parts, epochs in kinds)]
+    note = (
+        "H@1 of the valid links by cosine, mean over random seeds; played in one process by `benchmarks/staleness.py`, "
+        "records in `docs/results/staleness.jsonl`."
+    )
+    return table("Visits at the same time", columns, rows, note)
+
+
 def memory(records: list[Record]) -> str:
     """One row for each number of nodes."""
     rows = [
@@ -85,10 +106,33 @@ def memory(records: list[Record]) -> str:
 def overhead(records: list[Record]) -> str:
     """A run without a cluster and one on a cluster of this machine."""
     rows = [
-        [one["address"], str(one["seconds"]), f"{one['train_seconds']:.1f}", f"{one['hits']['valid']:.4f}"]
+        [
+            f"{one['set']}, {one['parts']} subgraphs, {one['epochs']} epochs" if "epochs" in one else one["set"],
+            one["address"],
+            str(one["seconds"]),
+            f"{one['train_seconds']:.1f}",
+            f"{one['hits']['valid']:.4f}",
+        ]
         for one in records
     ]
-    return table("A cluster on one machine", ("--cluster", "seconds", "of training", "H@1 valid"), rows)
+    columns = ("set", "--cluster", "seconds up to integrate", "of training", "H@1 valid")
+    return table("A cluster on one machine", columns, rows)
+
+
+def sixteen(records: list[Record]) -> str:
+    """Workers that share the processors of one machine."""
+    rows = []
+    for one in records:
+        use, workers = one["cluster"], one["workers"]
+        visits = [f"{use['visit_seconds'] / workers:.1f}", f"{use['visit_cpu_seconds']:.0f}"]
+        rows.append([str(workers), str(16 // workers), *visits, str(one["search_seconds"])])
+    columns = ("workers", "threads of each", "seconds of visits", "their CPU seconds", "seconds of search")
+    some = records[0]
+    note = (
+        f"{some['set']}, {some['parts']} subgraphs, {some['cluster']['num_visits']} visits, on sixteen cores of the "
+        f"H200's machine; seconds of visits: their sum by the number of workers. Search of {some['search_rows']:,} rows."
+    )
+    return table("Sixteen workers against one with all threads", columns, rows, note)
 
 
 def kills(records: list[Record]) -> str:
@@ -103,7 +147,7 @@ def kills(records: list[Record]) -> str:
     return table("Kills on three nodes", columns, rows)
 
 
-TABLES = (accuracy, throughput, memory, overhead, kills)
+TABLES = (accuracy, at_once, throughput, sixteen, memory, overhead, kills)
 
 
 def render(records: list[Record]) -> str:
@@ -116,6 +160,7 @@ def main() -> None:
     """Write the tables into the page."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     records = [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
+    records += [{"what": "at_once", **line} for line in read_lines(STALENESS)]
     head, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- tables -->\n")
     tail = rest.partition("<!-- /tables -->")[2]
     PAGE.write_text(f"{head}<!-- tables -->\n\n{render(records)}\n\n<!-- /tables -->{tail}", encoding="utf-8")
