@@ -129,8 +129,8 @@ def sixteen(records: list[Record]) -> str:
     columns = ("workers", "threads of each", "seconds of visits", "their CPU seconds", "seconds of search")
     some = records[0]
     note = (
-        f"{some['set']}, {some['parts']} subgraphs, {some['cluster']['num_visits']} visits, on sixteen cores of the "
-        f"H200's machine; seconds of visits: their sum by the number of workers. Search of {some['search_rows']:,} rows."
+        f"{some['set']}, {some['parts']} subgraphs, {some['cluster']['num_visits']} visits, on the H200's machine; "
+        f"seconds of visits: their sum by the number of workers. Search of {some['search_rows']:,} rows."
     )
     return table("Sixteen workers against one with all threads", columns, rows, note)
 
