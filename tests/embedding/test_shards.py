@@ -75,13 +75,24 @@ def dense(*values: float) -> DenseState:
     return DenseState(np.array(values, dtype=np.float32), np.full(len(values), 2, dtype=np.float32))
 
 
-def test_changes_of_dense_weights_add_up_the_less_the_staler_they_are() -> None:
+def test_changes_of_dense_weights_add_up() -> None:
     center = DenseCenter(dense(1, 1))
     (first, taken), (second, _) = center.take(), center.take()
     center.give(first, taken, dense(2, 3))
     assert center.state.values.tolist() == [2, 3]
     center.give(second, taken, dense(5, 0))
-    assert center.state.values.tolist() == pytest.approx([2 + (5 - 1) / 2**0.5, 3 + (0 - 1) / 2**0.5])
+    assert center.state.values.tolist() == [2 + (5 - 1), 3 + (0 - 1)]
+
+
+@pytest.mark.parametrize("number", [1, 4, 5, 16])
+def test_many_changes_of_dense_weights_at_the_same_time_are_no_more_than_four(number: int) -> None:
+    """Each adds 1 to a weight; those that five and more others may have overtaken add the less, 4 / 5, 4 / 6, ..."""
+    center = DenseCenter(dense(0))
+    taken = [center.take() for _ in range(number)]
+    for version, state in taken:
+        center.give(version, state, dense(1))
+    expected = sum(min(1.0, 4 / (1 + others)) for others in range(number))
+    assert center.state.values.tolist() == pytest.approx([expected])
 
 
 def test_others_are_all_where_they_are_few() -> None:

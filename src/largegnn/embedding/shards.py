@@ -7,8 +7,8 @@ process makes. Rows that others changed in between (landmarks, which several sub
 added to theirs; the mean squares of their gradients become the mean of both, which can be neither negative nor zero.
 A shard remembers what it handed out until it comes back, so a visit that is lost is simply forgotten and made again,
 and one that is given back twice counts once.
-Dense weights get the change too, the smaller the more visits ended meanwhile: all visits at the same time move them the
-same way, and the sum of many steps that do not know of each other overshoots. The mean squares of their gradients are
+Dense weights get the change too, but of many visits at the same time no more than the sum of four: all of them move the
+weights the same way, and many steps that do not know of each other overshoot. The mean squares of their gradients are
 those of the last visit.
 Cost: O(k d) for k rows. Memory: the rows, their state, one number a row, and the rows of visits under way.
 """
@@ -23,6 +23,8 @@ from largegnn.artifacts import FloatArray, IntArray
 from largegnn.embedding.row_state import DenseState, RowState
 
 __all__ = ["DenseCenter", "TableShard", "shard_bounds"]
+
+_FULL_CHANGES = 4  # of dense weights, by visits at the same time, that are added as they are
 
 
 def shard_bounds(num_entities: int, num_shards: int) -> IntArray:
@@ -99,6 +101,6 @@ class DenseCenter:
             self.state = made
         else:
             # Between the sum, which overshoots, and the mean, which learns less (docs/notebook.md has both).
-            share = (1 + self._version - version) ** -0.5
+            share = min(1.0, _FULL_CHANGES / (1 + self._version - version))
             self.state = DenseState(self.state.values + share * (made.values - taken.values), made.squares)
         self._version += 1

@@ -3,9 +3,9 @@
 In: a task, settings, the plan of its division. Out: seconds of the stages that take long. The work of a stage is
 counted in floating-point operations, the machine's speed is measured in a moment with a matrix product, and the share
 of it that a stage reaches is what makes the estimate come out at what was seen: EN_FR_15K_V1 on two CPU cores (training
-49 s, search 2.4 s, evaluation 11 s), DEBIAN_FILES_1M on an H200 (4.5 ms a step, integration 27 s, search 30 s, matching
-27 s) and on two cores (division 17 s, approximate search 237 s for a million queries of 96 numbers, evaluation 7e-5 s
-a link beside the products).
+49 s, search 2.4 s, evaluation 11 s), DEBIAN_FILES_1M on an H200 (4.5 ms a step, integration 27 s, search 30 s) and on
+two cores (division 17 s, approximate search 237 s for a million queries of 96 numbers, evaluation 7e-5 s a link beside
+the products).
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ _LOAD_PER_TRIPLE = 1.5e-6
 _PER_LITERAL, _SHARED_PER_LITERAL = 2.3e-5, 1.07e-4
 _INTEGRATE_PER_TRIPLE, _INTEGRATE_PER_NUMBER = 1.2e-6, 2e-8
 _APPROXIMATE_PER_NUMBER = 2.2e-6  # of a query, against 1.5 million; lists are read in the square root of the corpus
-_MATCH_PER_EDGE = 1.2e-6
+# Of what a search found. 10 million entities a side took 888 s on two cores, half a million 24 s, DEBIAN_FILES_1M 27 s on
+# sixteen: some of it is done by one.
+_MATCH_PER_EDGE, _SHARED_MATCH_PER_EDGE = 4e-7, 5e-6
 _TRANSPORT_PER_CELL = {"cpu": 4e-8, "cuda": 4e-10}
 _EVALUATE_PER_LINK = 7e-5  # what is done for the candidates of a test link, on a processor in any case
 
@@ -83,7 +85,7 @@ def estimate_seconds(
             + _INTEGRATE_PER_NUMBER * task.num_entities * width
         ),
         "search": looks * search,
-        "match": looks * _MATCH_PER_EDGE * settings.search.k * sum(sides),
+        "match": looks * (_MATCH_PER_EDGE + _SHARED_MATCH_PER_EDGE / num_processors()) * settings.search.k * sum(sides),
         "evaluate": _search_seconds(num_links, num_links, width, device, measured)
         + min(4.0 * num_links**2 * width, 2 * MOST_PRODUCTS[device.type]) / (measured * _SEARCH_SHARE[device.type])
         + (_TRANSPORT_PER_CELL[device.type] * num_links**2 if is_small else 0.0)
