@@ -24,8 +24,8 @@ def test_by_hand() -> None:
     In MB: vectors 4 x 6 x 4 = 96, rows and the optimiser's state 2 x 4 x 4 = 32, the graph 500 while training and 125
     after it, the test links' matrix 4, and 4 for all of it in one chunk of a search; 370 for a chunk of a search that
     needs several; the program 260, with PyTorch 620. Integration holds the rows (16), the vectors and their chunks,
-    which are twice as large and within a sixteenth of 4 GB, and 250 bytes a triple. Matching takes 80 bytes for each of the
-    8 neighbours, 40 for a triple, and the vectors as long as they are few.
+    which are twice as large and within a sixteenth of 4 GB, and 250 bytes a triple. Matching takes 80 bytes for each of
+    the 8 neighbours, 40 for a triple, and the vectors as long as they are few.
     """
     task = sized_task(MB // 2, num_triples=MB, num_test=1024)
     found = estimate(task, "train.dim=4", "search.k=8", "match.k=5", "match.csls_k=5")

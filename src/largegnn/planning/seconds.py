@@ -37,8 +37,8 @@ _LOAD_PER_TRIPLE = 1.5e-6
 _PER_LITERAL, _SHARED_PER_LITERAL = 2.3e-5, 1.07e-4
 _INTEGRATE_PER_TRIPLE, _INTEGRATE_PER_NUMBER = 1.2e-6, 2e-8
 _APPROXIMATE_PER_NUMBER = 2.2e-6  # of a query, against 1.5 million; lists are read in the square root of the corpus
-# Of what a search found. 10 million entities a side took 888 s on two cores, half a million 24 s, DEBIAN_FILES_1M 27 s on
-# sixteen: some of it is done by one.
+# For each pair a search found. 10 million entities a side took 888 s on two cores, half a million 24 s, DEBIAN_FILES_1M
+# 27 s on sixteen: some of it is done by one.
 _MATCH_PER_EDGE, _SHARED_MATCH_PER_EDGE = 4e-7, 5e-6
 _TRANSPORT_PER_CELL = {"cpu": 4e-8, "cuda": 4e-10}
 _EVALUATE_PER_LINK = 7e-5  # what is done for the candidates of a test link, on a processor in any case
