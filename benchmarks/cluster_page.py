@@ -135,6 +135,39 @@ def sixteen(records: list[Record]) -> str:
     return table("Sixteen workers against one with all threads", columns, rows, note)
 
 
+def gpu_worker(records: list[Record]) -> str:
+    """A worker that has a GPU."""
+    rows = []
+    for one in records:
+        use = one["cluster"]
+        cells = [
+            str(use["num_workers"]),
+            str(use["num_visits"]),
+            f"{use['visit_seconds']:.1f}",
+            f"{use['bytes_sent'] / 1e6:,.0f}",
+        ]
+        rows.append(
+            [
+                one["set"],
+                *cells,
+                f"{one['train_seconds']:.1f}",
+                *(f"{one['hits'][name]:.4f}" for name in ("valid", "test")),
+            ]
+        )
+    columns = (
+        "set",
+        "workers",
+        "visits",
+        "seconds of visits",
+        "MB sent",
+        "of training",
+        "H@1 valid by cosine",
+        "H@1 test by CSLS",
+    )
+    note = "`align --cluster local` on the H200's machine, 25 epochs with fresh divisions: one GPU, so one worker."
+    return table("A worker on a GPU", columns, rows, note)
+
+
 def kills(records: list[Record]) -> str:
     """One row for each run that was disturbed."""
     rows = []
@@ -147,7 +180,7 @@ def kills(records: list[Record]) -> str:
     return table("Kills on three nodes", columns, rows)
 
 
-TABLES = (accuracy, at_once, throughput, sixteen, memory, overhead, kills)
+TABLES = (accuracy, at_once, throughput, sixteen, gpu_worker, memory, overhead, kills)
 
 
 def render(records: list[Record]) -> str:
