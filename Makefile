@@ -10,7 +10,7 @@ CONFORMANCE_READY := $(VENV)/.conformance-ready
 # Without --no-compile pip spends most of its time on files that are never imported.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: setup demo check test conformance fuzz bench docs wheel clean
+.PHONY: setup demo check test conformance fuzz bench docs wheel wheel-tests clean
 
 setup: $(READY)
 
@@ -96,6 +96,12 @@ wheel: $(READY)
 	cd build/wheel && bin/largegnn generate pair --preset small && bin/largegnn align pair --out run \
 	  && bin/largegnn export run --form sssom && test -s run/alignment.sssom.tsv
 	@echo "$$(ls dist/*.whl) aligns by itself"
+
+# The whole suite against what users install, not against the checkout.
+wheel-tests: wheel
+	build/wheel/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[dev]"
+	build/wheel/bin/python -c "import largegnn; assert 'site-packages' in largegnn.__file__, largegnn.__file__"
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 build/wheel/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 clean:
 	rm -rf $(VENV) demo site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import largegnn
 from largegnn.cluster.connecting import import_ray
 from largegnn.cluster.nodes import ask_nodes
 from largegnn.cluster.pool import RayPool
@@ -20,6 +21,7 @@ from largegnn.settings import ClusterSettings
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'largegnn[cluster]'")
 
 ROOT = Path(__file__).parents[2]
+PACKAGES = Path(largegnn.__file__).parents[1]  # of the checkout, or of the environment a wheel is installed in
 
 
 class Nodes:
@@ -68,7 +70,7 @@ class Nodes:
 def nodes() -> Iterator[Nodes]:
     """Two nodes of one processor each; this process is connected to them."""
     before = dict(os.environ)
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT), before.get("PYTHONPATH", "")])
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(PACKAGES), str(ROOT), before.get("PYTHONPATH", "")])
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     found = Nodes()
     try:
