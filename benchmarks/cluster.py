@@ -1,12 +1,12 @@
 """What do several machines bring, cost and survive? `cluster.py accuracy|throughput|overhead|kills|memory`.
 
-All nodes are on this machine (`ray.cluster_utils`), one processor each or `--processors`: no network is measured, other
-programs share the processors: times are compared within one call only. FOLDER is a data set as `align` takes it.
+All nodes are on this machine (`ray.cluster_utils`), one processor each or `--processors`: no network is measured. Other
+programs share the processors, so times are compared within one call only. FOLDER is a data set as `align` takes it.
 
 - `accuracy`: H@1 of valid and test links, one process against 2 and 4 nodes, some random seeds
 - `throughput`: visits and searched rows a second with one worker and with two or `--workers`, all of one thread, and
   CPU seconds of a visit
-- `overhead`: a whole run with `--cluster local` against none
+- `overhead`: a run up to `integrate` with `--cluster local` against none
 - `memory`: peak memory of workers and shards of a table of `--entities`, on 1, 2 and 4 nodes; needs no FOLDER
 - `kills`: a run on three nodes in which workers, shards and nodes are killed at random moments, and one worker at
   each kind of piece of `integrate`, `search` and `match`

@@ -107,7 +107,7 @@ def overhead(records: list[Record]) -> str:
     """A run without a cluster and one on a cluster of this machine."""
     rows = [
         [
-            f"{one['set']}, {one['parts']} subgraphs, {one['epochs']} epochs" if "epochs" in one else one["set"],
+            f"{one['set']}, {one['parts']} subgraphs, {one['epochs']} epochs",
             one["address"],
             str(one["seconds"]),
             f"{one['train_seconds']:.1f}",

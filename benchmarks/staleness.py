@@ -40,7 +40,9 @@ RECORDS = Path(__file__).parents[1] / "docs" / "results" / "staleness.jsonl"
 
 
 class PlayedVisits:
-    """Makes the visits of an epoch as if so many workers did."""
+    """Makes the visits of an epoch as if so many workers did; there is no cluster to report on."""
+
+    tally = mock.Mock(use=lambda: None)
 
     def __init__(self, at_once: int, options: TrainOptions, num_relations: int) -> None:
         self._at_once, self._options = at_once, options
@@ -79,9 +81,7 @@ def measure(folder: Path, parts: int, at_once: int, epochs: int, seed: int, reco
 
     @contextlib.contextmanager
     def played(options: TrainOptions, num_relations: int) -> Iterator[PlayedVisits]:
-        visits = PlayedVisits(at_once, options, num_relations)
-        visits.tally = mock.Mock(use=lambda: None)  # type: ignore[attr-defined]
-        yield visits
+        yield PlayedVisits(at_once, options, num_relations)
 
     values = {"seed": seed, "device": "cpu", "channels": ("structure",), "division": {"parts": parts}}
     settings = Settings.of({**values, "train": {"epochs": epochs, "repartition_every": 0}})

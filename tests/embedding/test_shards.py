@@ -85,8 +85,8 @@ def test_changes_of_dense_weights_add_up() -> None:
 
 
 @pytest.mark.parametrize("number", [1, 4, 5, 16])
-def test_many_changes_of_dense_weights_at_the_same_time_are_no_more_than_four(number: int) -> None:
-    """Each adds 1 to a weight; those that five and more others may have overtaken add the less, 4 / 5, 4 / 6, ..."""
+def test_a_change_of_dense_weights_that_many_have_overtaken_counts_less(number: int) -> None:
+    """Each adds 1 to a weight; those that four and more others have overtaken add 4 / 5, 4 / 6, ..."""
     center = DenseCenter(dense(0))
     taken = [center.take() for _ in range(number)]
     for version, state in taken:

@@ -10,7 +10,7 @@ the plan holds as many.
 Written with the largest of each row taken off, so that nothing overflows: K = exp((S - top) / T), a = 1 / (K v + e /
 exp(top / T)), v = 1 / (K' a + e), e = exp(none / 2 T); the plan is a K v. K in float32 is enough: sums are of float64,
 and the plan is made from the scores.
-Cost: linear in the edges for each step, by all processors; 12 bytes an edge, and 4 for the result.
+Cost: linear in the edges for each step, by all processors; 12 bytes an edge, those of the result among them.
 
 # Departs: not in the paper. The entry for "no counterpart" is that of SuperGlue (Sarlin et al., 2020), at a fixed price
 #     in place of a capacity, as in unbalanced transport.

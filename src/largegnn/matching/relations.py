@@ -108,7 +108,7 @@ def align_relations(task: AlignmentTask, pairs: IntArray, certainty: FloatArray)
     sources = np.repeat(np.arange(task.num_source_relations), np.diff(counts.ptr))
     targets = counts.ways >> 1
     shares = [counts.seen / total[ids] for total, ids in zip(totals, (sources, targets), strict=True)]
-    score = (counts.seen + _PRIOR * _UNKNOWN) * (counts.source_scale[sources] + counts.target_scale[targets]) / 2
+    score = likelihoods(counts, sources).astype(np.float32)
     keep = np.flatnonzero((np.maximum(*shares) >= _LEAST_SHARE) & (score >= _LEAST_SCORE))
     keep = keep[np.lexsort((targets[keep], -score[keep], sources[keep]))]
     examples = table.examples[rows[keep]]

@@ -208,7 +208,7 @@ def transport_sparse(
 
 
 def _row_order(rows: IntArray, cols: IntArray, shape: tuple[int, int]) -> tuple[IntArray | slice, IntArray, IntArray]:
-    """The order (e,) that sorts edges by row and column, the columns so sorted (e,), where each row starts (q + 1,)."""
+    """The order that sorts edges by row and column, the columns so sorted (e,), where each row starts (q + 1,)."""
     if rows.ndim != 1 or rows.shape != cols.shape:
         raise ArtifactError(f"edges need rows and columns (e,), not {rows.shape} and {cols.shape}")
     for ends, size in zip((rows, cols), shape, strict=True):
