@@ -7,8 +7,8 @@ process makes. Rows that others changed in between (landmarks, which several sub
 added to theirs; the mean squares of their gradients become the mean of both, which can be neither negative nor zero.
 A shard remembers what it handed out until it comes back, so a visit that is lost is simply forgotten and made again,
 and one that is given back twice counts once.
-Dense weights get the change too, but one that v >= 4 others have overtaken counts 4 / (1 + v), so that w visits which are
-always under way count as four: all of them move the weights the same way, and many steps that do not know of each other
+Dense weights get the change too, but one that v >= 4 others have overtaken counts 4 / (1 + v), so that w visits that
+are always under way count as four: all move the weights the same way, and many steps that do not know of each other
 overshoot. The mean squares of their gradients are those of the last visit.
 Cost: O(k d) for k rows. Memory: the rows, their state, one number a row, and the rows of visits under way.
 """
