@@ -2,8 +2,9 @@
 
 SIZE is entities a side, in thousands. A generated pair has five triples for each entity, half of the entities are
 linked; it is put into a run folder as if it had been loaded (loading files is measured by `loading.py`) and run as
-`--preset 1m` does, with parts of 75,000 entities, up to the stage `--last`. One line of the JSON file for each size:
-seconds, peak memory of the process and of the GPU by stage. Finished sizes are not repeated, broken-off runs go on.
+`--preset 1m` does, with ten epochs and parts of 75,000 entities, up to the stage `--last`. One line of the JSON file
+for each size: seconds, peak memory of the process and of the GPU by stage. Finished sizes are not repeated, broken-off
+runs go on.
 `--draw` draws docs/figures/growth.svg from the records: seconds and peak memory against the entities of both sides,
 machines differ in shape; the grey lines are linear growth from the smallest size of each.
 
@@ -49,7 +50,7 @@ def world_of(size: int) -> WorldSettings:
 
 def measure(size: int, runs: Path, last: str, overrides: list[str], records: Path) -> None:
     """Run one size and note what it took."""
-    asked = [f"division.parts={-(-2 * size // PART)}", *overrides]
+    asked = [f"division.parts={-(-2 * size // PART)}", "train.epochs=10", *overrides]
     settings = resolve(Settings, PRESETS, "1m", None, asked)
     began = time.monotonic()
     pair = generate_pair(world_of(size), seed=0)

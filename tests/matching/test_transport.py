@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from largegnn.errors import ArtifactError
-from largegnn.matching import transport
-from largegnn.matching.transport import transport_dense, transport_sparse
+from largegnn.matching import sparse_transport, transport
+from largegnn.matching.sparse_transport import transport_sparse
+from largegnn.matching.transport import transport_dense
 
 Matrix = npt.NDArray[np.float32]
 
@@ -137,7 +138,7 @@ def test_kernel_and_logarithms_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_sparse_moves_far_duals_into_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = cosines(40, 30, seed=8)
-    monkeypatch.setattr(transport, "_FARTHEST_SPARSE", 1.0)
+    monkeypatch.setattr(sparse_transport, "_FARTHEST", 1.0)
     assert_same(sparse(scores), reference(scores, 0.02, 30))
 
 

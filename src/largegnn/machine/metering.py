@@ -6,13 +6,14 @@ alone. Elsewhere the process's lifetime peak is reported, an upper bound; `exact
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Meter", "Usage", "available_memory_mb", "release_gpu_memory"]
+__all__ = ["Meter", "Usage", "available_memory_mb", "release_memory"]
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -44,11 +45,19 @@ class Meter:
         return Usage(time.perf_counter() - self._start, _peak_mb(), self._exact, peak_gpu)
 
 
-def release_gpu_memory() -> None:
-    """Give back what PyTorch keeps of a GPU for later: the next stage has other sizes, and others may use the GPU.
+def release_memory() -> None:
+    """Give back what is kept for later: the next stage has other sizes, and others may use the machine.
 
-    With it the memory of the machine that was pinned for copies, which is kept too.
+    Of a GPU what PyTorch keeps, and the memory of the machine that was pinned for copies; of the machine what the C
+    library keeps of freed arrays, some 100 MB after a stage of 15,000 entities a side, more with many threads.
     """
+    _release_gpu_memory()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:  # glibc has it, others give back by themselves
+        trim(0)
+
+
+def _release_gpu_memory() -> None:
     gpu = _gpu()
     if gpu is None:
         return

@@ -3,11 +3,13 @@
 In: edges (e,), the vectors of all entities. Out: a cosine for each edge, -1 where an end has no vector.
 The idea: vectors are compared a few thousand edges at a time, as they are copied for it. On a cluster each machine maps
 the vectors from the run folder; those in memory alone stay here, as sending them takes longer than comparing them.
-Cost: O(e d); memory for the vectors of a few thousand edges for each processor, and of a mapped file what is read of it
-between two times that its pages are given back.
+Cost: O(e d); memory for the vectors of a few thousand edges for each processor, and of a mapped file a window of the
+targets' vectors, half a GB or an eighth of them, and what is read of the sources' until its pages are given back.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -20,7 +22,9 @@ __all__ = ["cosine_piece", "edge_cosines"]
 
 _PIECE = 1 << 12  # edges whose two vectors are copied at once
 _WORTH_SHARING = 1_000_000  # edges: they take one core some seconds
-_MAPPED_BYTES = 1 << 30  # of vectors that are read before the pages of their file are given back
+_READ_BYTES = 1 << 28  # of vectors at one end of edges that are read before the pages of their file are given back
+_WINDOW_BYTES = 1 << 29  # of the file that the other ends lie in
+_MOST_WINDOWS = 8  # each reads the vectors of the sources again
 
 
 def edge_cosines(graph: CandidateGraph, embeddings: EntityEmbeddings) -> FloatArray:
@@ -32,16 +36,35 @@ def edge_cosines(graph: CandidateGraph, embeddings: EntityEmbeddings) -> FloatAr
         return np.concatenate(by_all_workers(pool, cosine_piece, ends, pool.share(embeddings)))
     found = np.empty(len(graph), dtype=np.float32)
 
+    def compare(edges: IntArray | range) -> None:
+        def fill(first: int, last: int) -> None:
+            some = slice(first, last) if isinstance(edges, range) else edges[first:last]
+            found[some] = _compared(graph.sources[some], graph.targets[some], embeddings)
+
+        by_all_processors(fill, len(edges), _PIECE)
+
+    if file_behind(embeddings.vectors) is None:
+        compare(range(len(graph)))
+        return found
     row_bytes = max(1, embeddings.vectors.itemsize * embeddings.vectors.shape[1])
-    for start, stop in pieces(len(graph), max(_PIECE, _MAPPED_BYTES // (2 * row_bytes))):
-
-        def compare(first: int, last: int, start: int = start) -> None:
-            here = slice(start + first, start + last)
-            found[here] = _compared(graph.sources[here], graph.targets[here], embeddings)
-
-        by_all_processors(compare, stop - start, _PIECE)
-        forget_pages(embeddings.vectors)
+    for window in _windows(graph.targets, row_bytes):
+        for start, stop in pieces(len(window), max(_PIECE, _READ_BYTES // row_bytes)):
+            compare(window[start:stop])
+            forget_pages(embeddings.vectors)
     return found
+
+
+def _windows(targets: IntArray, row_bytes: int) -> Iterator[IntArray]:
+    """The edges (e,) whose targets lie near each other in a file, ascending, one window of the file after the other.
+
+    Reading a row of a mapped file brings in what lies around it: rows taken all over it would soon be the whole file.
+    """
+    if not len(targets):
+        return
+    lowest, highest = int(targets.min()), int(targets.max()) + 1
+    size = max(_WINDOW_BYTES // row_bytes, -(-(highest - lowest) // _MOST_WINDOWS))
+    for first, last in pieces(highest - lowest, size):
+        yield np.flatnonzero((targets >= lowest + first) & (targets < lowest + last))
 
 
 def cosine_piece(sources: IntArray, targets: IntArray, embeddings: EntityEmbeddings) -> FloatArray:

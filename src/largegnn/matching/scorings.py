@@ -21,7 +21,7 @@ from largegnn.artifacts import CandidateGraph, EntityEmbeddings, FloatArray, Int
 from largegnn.matching.candidates import rank_at
 from largegnn.matching.dense import dense_plan, fits_dense
 from largegnn.matching.partial_transport import partial_plan
-from largegnn.matching.transport import transport_sparse
+from largegnn.matching.sparse_transport import transport_sparse
 from largegnn.seams.tables import SCORINGS
 
 __all__ = [

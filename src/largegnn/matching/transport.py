@@ -1,7 +1,7 @@
 """Optimal transport between two sides: scores balanced so that no candidate is the best of everyone (Sinkhorn).
 
-In: scores of queries and candidates, higher is closer, either a full matrix (q, c) or a list of edges; -inf is "no
-candidate". Out: the logarithm of the transport plan in their place, to be ranked along rows and columns like scores.
+In: a matrix of scores (q, c) of queries and candidates, higher is closer; -inf is "no candidate". Out: the logarithm of
+the transport plan in their place, to be ranked along rows and columns like scores.
 
 The idea: exp(score / temperature) is divided by its row sums, then by its column sums, and so on. Written with
 logarithms, S = scores / temperature, that is r = -logsumexp(S + c, rows), c = -logsumexp(S + r, columns), at last
@@ -12,41 +12,33 @@ the second finds the piece in the cache. K loses nothing while S stays above -10
 the column duals within 30 of their middle; else S stays or comes back, and a step takes exp(S + r + c) of each piece.
 That cannot fail: after a division by column sums entries are at most 1, so row sums are at most c and the next column
 sums at least 1 / c; likewise for rows. What lies below e^-80 is lost in such a sum, so it need not be there.
-On edges K is held beside S in float64, whose range is wide enough; duals beyond 100 are moved into S and K made anew.
+Over candidate edges alone: `sparse_transport.py`.
 
 With different numbers of rows and columns not both can sum to 1. The last division is by columns; a plan of total mass
 1 differs by a constant. With many more columns than rows a row owns several columns outright: their plan is 1, its
 logarithm 0, and their order along the row below the rounding of float32 (some 1e-5).
 
-Cost: O(q c) a step. Dense: nothing but the matrix given, vectors, and pieces of 8 MB (256 MB on a GPU). Some 2 s for
-10,500 x 10,500, 30 steps, one thread; 6 s where S must stay. Sparse: O(edges) a step, by all processors,
-some 60 bytes an edge.
+Cost: O(q c) a step; nothing but the matrix given, vectors, and pieces of 8 MB (256 MB on a GPU). Some 2 s for
+10,500 x 10,500, 30 steps, one thread; 6 s where S must stay.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from largegnn.artifacts import FloatArray, IntArray
 from largegnn.errors import ArtifactError
 from largegnn.machine.precision import full_precision
-from largegnn.matching.edge_kernel import EdgeKernel
 
-__all__ = ["transport_dense", "transport_sparse"]
+__all__ = ["check_settings", "transport_dense"]
 
 _CHUNK_BYTES = {"cpu": 1 << 23, "cuda": 1 << 28}
 _LIFT = 20.0  # K = exp(S + lift), from e^-86 to e^20: more of float32's range; the row duals take it back
 _LOWEST = -86.0 - _LIFT  # of S, for K to hold it
 _FARTHEST = 30.0  # of a dual: sums of K then stay within e^-46 and e^66 for a million rows
-_FARTHEST_SPARSE = 100.0
 _NOTHING = -80.0  # exp of it adds nothing to a sum of at least 1 / c, and is no denormal number
-_Vector = npt.NDArray[np.float64]
 
 
 def transport_dense(scores: Tensor, temperature: float = 0.02, iterations: int = 30) -> Tensor:
@@ -54,7 +46,7 @@ def transport_dense(scores: Tensor, temperature: float = 0.02, iterations: int =
 
     A row or column of -inf stays so and takes part in nothing. NaN or +inf raise, and leave the matrix half done.
     """
-    _check_settings(temperature, iterations)
+    check_settings(temperature, iterations)
     if scores.ndim != 2 or scores.dtype != torch.float32:
         raise ArtifactError(f"transport needs a float32 matrix of scores, not {scores.dtype} {tuple(scores.shape)}")
     if not scores.numel():
@@ -154,94 +146,7 @@ def _step_with_logarithms(
     return column_duals - column_sums.masked_fill_(empty_columns, 1.0).log_()
 
 
-def transport_sparse(
-    rows: IntArray,
-    cols: IntArray,
-    scores: npt.NDArray[Any],
-    shape: tuple[int, int],
-    temperature: float = 0.02,
-    iterations: int = 30,
-) -> FloatArray:
-    """The log-plan of each edge (e,) float32, from the edges' rows, columns and scores (e,), each edge given once.
-
-    Nodes without an edge, or with edges of -inf only, are left out.
-    """
-    _check_settings(temperature, iterations)
-    order, indices, row_ptr = _row_order(rows, cols, shape)
-    if len(scores) != len(rows) or scores.ndim != 1:
-        raise ArtifactError(f"{len(rows)} edges need as many scores, not {scores.shape}")
-    edges: FloatArray = scores[order].astype(np.float32)  # S, in the order of rows
-    if not bool((edges < np.inf).all()):
-        raise ArtifactError("a score to transport is NaN or infinite")
-    row_sizes = np.diff(row_ptr)
-
-    row_tops = np.full(shape[0], -np.inf, dtype=np.float32)
-    if len(edges):
-        row_tops[row_sizes > 0] = np.maximum.reduceat(edges, row_ptr[:-1][row_sizes > 0])
-    has_row = row_tops > -np.inf
-    row_tops[~has_row] = 0.0
-    edges -= np.repeat(row_tops, row_sizes)
-    edges /= np.float32(temperature)
-    # Summed before the column maxima are gone: the first division by rows knows no columns.
-    kernel = EdgeKernel(np.exp(edges, dtype=np.float64), row_ptr, indices, shape[1])
-    row_duals = _minus_log(kernel.times_columns(np.ones(shape[1])), has_row)
-    column_tops = np.full(shape[1], -np.inf, dtype=np.float32)
-    np.maximum.at(column_tops, indices, edges)
-    has_column = column_tops > -np.inf
-    column_tops[~has_column] = 0.0
-    edges -= column_tops[indices]
-
-    kernel.set_values(np.exp(edges, dtype=np.float64))
-    column_duals = _minus_log(kernel.times_rows(np.exp(row_duals)), has_column)
-    for _ in range(iterations - 1):
-        farthest = max(np.abs(row_duals).max(initial=0.0), np.abs(column_duals).max(initial=0.0))
-        if farthest > _FARTHEST_SPARSE:
-            _add_duals(edges, row_duals, column_duals, row_sizes, indices)
-            kernel.set_values(np.exp(edges, dtype=np.float64))
-            row_duals[:], column_duals[:] = 0.0, 0.0
-        row_duals = _minus_log(kernel.times_columns(np.exp(column_duals)), has_row)
-        column_duals = _minus_log(kernel.times_rows(np.exp(row_duals)), has_column)
-    _add_duals(edges, row_duals, column_duals, row_sizes, indices)
-    plan = np.empty_like(edges)
-    plan[order] = edges
-    return plan
-
-
-def _row_order(rows: IntArray, cols: IntArray, shape: tuple[int, int]) -> tuple[IntArray | slice, IntArray, IntArray]:
-    """The order that sorts edges by row and column, the columns so sorted (e,), where each row starts (q + 1,)."""
-    if rows.ndim != 1 or rows.shape != cols.shape:
-        raise ArtifactError(f"edges need rows and columns (e,), not {rows.shape} and {cols.shape}")
-    for ends, size in zip((rows, cols), shape, strict=True):
-        if len(ends) and not 0 <= ends.min() <= ends.max() < size:
-            raise ArtifactError(f"an edge between {ends.min()} and {ends.max()} leaves a side of {size}")
-    keys = rows.astype(np.int64) * shape[1] + cols
-    steps = np.diff(keys)
-    order: IntArray | slice = slice(None)
-    if bool((steps < 0).any()):  # candidates come in order, and there are many of them
-        order = np.argsort(keys, kind="stable")
-        steps = np.diff(keys[order])
-    if bool((steps == 0).any()):
-        raise ArtifactError("an edge to transport is there twice")
-    index_type = np.int32 if max(*shape, len(rows)) < 2**31 else np.int64
-    row_ptr = np.zeros(shape[0] + 1, dtype=index_type)
-    np.cumsum(np.bincount(rows, minlength=shape[0]), out=row_ptr[1:])
-    return order, cols[order].astype(index_type), row_ptr
-
-
-def _add_duals(
-    edges: FloatArray, row_duals: _Vector, column_duals: _Vector, row_sizes: IntArray, indices: IntArray
-) -> None:
-    """Move the duals into S (e,), in place."""
-    edges += np.repeat(row_duals.astype(np.float32), row_sizes)
-    edges += column_duals.astype(np.float32)[indices]
-
-
-def _minus_log(sums: _Vector, used: npt.NDArray[np.bool_]) -> _Vector:
-    """The duals that undo sums (n,): 0 where a node is not used."""
-    duals: _Vector = -np.log(sums, out=np.zeros_like(sums), where=used)
-    return duals
-
-
-def _check_settings(temperature: float, iterations: int) -> None:
+def check_settings(temperature: float, iterations: int) -> None:
+    """Refuse a temperature that is no positive number, and no iterations at all."""
     if not 0 < temperature < math.inf or iterations < 1:
         raise ArtifactError(f"no transport at temperature {temperature} in {iterations} iterations")

@@ -23,7 +23,7 @@ from largegnn.artifacts import to_plain
 from largegnn.cluster.connecting import open_cluster
 from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
-from largegnn.machine.metering import Meter, release_gpu_memory
+from largegnn.machine.metering import Meter, release_memory
 from largegnn.runs.arguments import stage_arguments
 from largegnn.runs.input_files import InputFiles, checksum_input, known_files, plain_files
 from largegnn.runs.repartition import Repartitioner
@@ -127,7 +127,7 @@ def _compute(run: Run, store: RunStore, stage: Stage, number: int, stage_print: 
         made = ENGINES[run.settings.engine](stage, arguments)
     _save(store, run.settings, stage, stage_print, made, meter)
     run.forget_artifacts(stage.makes)
-    release_gpu_memory()
+    release_memory()
     _remove_work(store, stage.name)
     cost = run.cost(stage.name)
     _log.info("%s: done in %.2f s, peak memory %.0f MB", stage.name, cost.seconds, cost.peak_memory_mb)

@@ -14,7 +14,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "1m": {
         "division": {"parts": 40},
         "landmarks": {"cap": 90_000},
-        "train": {"epochs": 10, "batch_size": 1_024, "negatives": 8_192, "repartition_every": 0},
+        "train": {"batch_size": 1_024, "negatives": 8_192, "repartition_every": 0},
     },
 }
 

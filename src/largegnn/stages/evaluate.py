@@ -52,7 +52,7 @@ from largegnn.matching.reliability import reliability
 from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
 from largegnn.matching.searchers import SearchOptions, search_both
 from largegnn.matching.selection import mutual_knn, mutual_top1
-from largegnn.matching.transport import transport_sparse
+from largegnn.matching.sparse_transport import transport_sparse
 from largegnn.settings import (
     DataSettings,
     EvaluateSettings,
