@@ -6,6 +6,7 @@ In: a batch of names. Out: the same, several times smaller, to be joined with th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ import polars as pl
 from largegnn.artifacts import IntArray
 from largegnn.data.batch import LiteralBatch, ReadCounts, TripleBatch
 
-__all__ = ["CodedBatch", "CodedColumn", "CodedLiteralBatch", "lookup"]
+__all__ = ["CodedBatch", "CodedColumn", "CodedLiteralBatch", "lookup", "lookup_each"]
 
 _BLOCK_ROWS = 100_000
 
@@ -31,8 +32,13 @@ class CodedColumn:
     @classmethod
     def of(cls, names: pl.Series) -> CodedColumn:
         """Code a column against its own names."""
-        own = names.unique()
-        return cls(own, lookup(names, own))
+        # One pass over the names, half the time of finding the distinct ones and joining with them.
+        grouped = names.rename("name").to_frame().with_row_index("row").group_by("name").agg("row")
+        codes = np.empty(len(names), dtype=np.int32)
+        codes[grouped["row"].explode(empty_as_null=False).to_numpy()] = np.repeat(
+            np.arange(len(grouped), dtype=np.int32), grouped["row"].list.len().to_numpy()
+        )
+        return cls(grouped["name"], codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,3 +100,11 @@ def lookup(names: pl.Series, among: pl.Series) -> IntArray:
     index = pl.DataFrame({"name": among, "code": pl.int_range(len(among), dtype=pl.Int32, eager=True)})
     found = names.rename("name").to_frame().join(index, on="name", how="left", maintain_order="left")["code"]
     return found.fill_null(-1).to_numpy()
+
+
+def lookup_each(columns: Sequence[pl.Series], among: pl.Series) -> list[IntArray]:
+    """`lookup` of several columns, all at once: most of the time goes into making an index of `among`."""
+    if not columns:
+        return []
+    found = lookup(pl.concat([column.rename("name") for column in columns]), among)
+    return np.split(found, np.cumsum([len(column) for column in columns])[:-1])

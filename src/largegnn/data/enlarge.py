@@ -223,7 +223,7 @@ def _with_links(links: IntArray, path: Path | None, known: tuple[pl.Series, pl.S
     if path is None:
         return links
     named = read_named_links(path)
-    check_known(named, known, strict=True)
+    check_known([named], known, strict=True)
     sizes = len(known[0]), len(known[1])
     more = np.stack([lookup(named.frame[side], names) for side, names in zip(_SIDES, known, strict=True)], axis=1)
     local = np.concatenate([links - np.array([0, sizes[0]], dtype=np.int32), more])

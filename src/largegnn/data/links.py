@@ -8,7 +8,7 @@ Said, not refused: seeds that are not one-to-one (the merge contracts them as a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,13 +16,13 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from largegnn.artifacts import IntArray
+from largegnn.artifacts import IntArray, Mask, are_among
 from largegnn.data.batch import ReadCounts
 from largegnn.data.iri import decode_names
 from largegnn.data.near import is_prefixed, near_names
 from largegnn.data.readers import read_links
 from largegnn.data.shown import listed, shown
-from largegnn.data.vocabulary import lookup, scramble
+from largegnn.data.vocabulary import lookup, lookup_each, scramble
 from largegnn.errors import InputError
 
 __all__ = [
@@ -64,9 +64,23 @@ def read_named_links(path: Path, translate: Translate | None = None) -> NamedLin
     return NamedLinks(path, kept, len(frame) - len(kept), links.counts)
 
 
-def check_known(links: NamedLinks, known: tuple[pl.Series, pl.Series], strict: bool) -> IntArray:
-    """Which links have both ends in the graphs, (k,) bool; refuses swapped columns, and unknown names if `strict`."""
-    found = [lookup(links.frame[side], names) >= 0 for side, names in zip(_SIDES, known, strict=True)]
+def check_known(all_links: Sequence[NamedLinks], known: tuple[pl.Series, pl.Series], strict: bool) -> list[Mask]:
+    """Which links of each file have both ends in the graphs, (k,) each.
+
+    Refuses swapped columns, and unknown names if `strict`.
+    """
+    sides = [
+        lookup_each([links.frame[side] for links in all_links], names)
+        for side, names in zip(_SIDES, known, strict=True)
+    ]
+    return [
+        _check_file(links, (sources >= 0, targets >= 0), known, strict)
+        for links, sources, targets in zip(all_links, *sides, strict=True)
+    ]
+
+
+def _check_file(links: NamedLinks, found: tuple[Mask, Mask], known: tuple[pl.Series, pl.Series], strict: bool) -> Mask:
+    """The same of one file, given which ends were `found`, (k,) for either side."""
     both = found[0] & found[1]
     if bool(both.all()):
         return both
@@ -143,9 +157,8 @@ def check_splits(splits: dict[str, IntArray], name_of: Callable[[int], str], nee
     """Refuse splits that share a link, since what is trained on cannot be tested on, and an empty train split."""
     if need_seeds and not len(splits["train"]):
         raise InputError("there are no seeds at all", expected="at least one link to train on")
-    keys = {split: links[:, 0].astype(np.int64) << 32 | links[:, 1] for split, links in splits.items()}
     for one, other in (("train", "test"), ("valid", "test"), ("train", "valid")):
-        shared = splits[one][np.isin(keys[one], keys[other])]
+        shared = splits[one][are_among(splits[one], splits[other])]
         if len(shared):
             pairs = (f"{shown(name_of(pair[0]))} = {shown(name_of(pair[1]))}" for pair in shared[:_SHOWN].tolist())
             raise InputError(

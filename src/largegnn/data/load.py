@@ -33,7 +33,7 @@ from largegnn.data.links import (
 from largegnn.data.literal_rows import join_literals
 from largegnn.data.sides import NumberedSide, Side, link_translator, read_side
 from largegnn.data.summary import LoadSummary, say
-from largegnn.data.vocabulary import lookup, sorted_distinct, to_strings
+from largegnn.data.vocabulary import lookup_each, sorted_distinct, to_strings
 from largegnn.errors import InputError
 from largegnn.settings import DataSettings
 
@@ -175,8 +175,8 @@ def _keep_known(
 ) -> tuple[dict[str, NamedLinks], int]:
     """Drop unknown seeds where that was asked for. Test links stay whatever they name: each counts as a miss."""
     kept, num_skipped = {}, 0
-    for split, named in links.items():
-        is_known = check_known(named, known, strict=files.strict_links and not settings.skip_unknown)
+    found = check_known(list(links.values()), known, strict=files.strict_links and not settings.skip_unknown)
+    for (split, named), is_known in zip(links.items(), found, strict=True):
         if settings.skip_unknown and split != "test":
             num_skipped += int((~is_known).sum())
             named = replace(named, frame=named.frame.filter(pl.Series(is_known)))
@@ -189,9 +189,12 @@ def _number_links(
 ) -> tuple[dict[str, IntArray], int]:
     """The three splits in ids, and how many seeds were held out as valid links."""
     numbered = {}
-    for split, named in links.items():
-        pairs = np.stack([lookup(named.frame["source"], source), lookup(named.frame["target"], target)], axis=1)
-        numbered[split] = sorted_distinct(pairs, (len(source), len(target)))
+    ends = [
+        lookup_each([named.frame[side] for named in links.values()], names)
+        for side, names in (("source", source), ("target", target))
+    ]
+    for split, *pairs in zip(links, *ends, strict=True):
+        numbered[split] = sorted_distinct(np.stack(pairs, axis=1), (len(source), len(target)))
         numbered[split][:, 1] += len(source)
     empty = np.empty((0, 2), dtype=np.int32)
     if "all" in numbered:

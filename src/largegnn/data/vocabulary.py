@@ -17,7 +17,7 @@ import polars as pl
 
 from largegnn.artifacts import IntArray, StringTable
 from largegnn.data.batch import ReadCounts, TripleBatch, no_names
-from largegnn.data.coded_batch import CodedBatch, CodedColumn, CodedLiteralBatch, lookup
+from largegnn.data.coded_batch import CodedBatch, CodedColumn, CodedLiteralBatch, lookup, lookup_each
 from largegnn.data.iri import decode_names
 from largegnn.data.limits import refuse_too_many
 from largegnn.machine.progress import progress
@@ -28,6 +28,7 @@ __all__ = [
     "code_batches",
     "distinct",
     "lookup",
+    "lookup_each",
     "name_column",
     "number_names",
     "number_triples",
@@ -115,8 +116,9 @@ class Vocabulary:
     def finish(self) -> tuple[pl.Series, list[IntArray]]:
         """The distinct names of all columns, and the code of each name of each column."""
         own = [decode_names(names) for names in self._names]
-        every = pl.concat([no_names(), *own]).unique()
-        return every, [lookup(names, every)[codes] for names, codes in zip(own, self._codes, strict=True)]
+        every = CodedColumn.of(pl.concat([no_names(), *own]))
+        code_of = np.split(every.codes, np.cumsum([len(names) for names in own])[:-1]) if own else []
+        return every.names, [code[codes] for code, codes in zip(code_of, self._codes, strict=True)]
 
 
 def distinct(columns: Iterable[pl.Series]) -> pl.Series:

@@ -15,6 +15,7 @@ import tokenize
 import types
 import typing
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -116,22 +117,27 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 class _HashedFile:
-    """A file to write to that hashes what goes by; given a real one, numpy does not say that the disk is full."""
+    """A file to write to that hashes what goes by; given a real one, numpy does not say that the disk is full.
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._hash = file, hashlib.sha256()
+    A piece is hashed by the `hasher` while it is written, which takes as long.
+    """
+
+    def __init__(self, file: IO[bytes], hasher: Executor) -> None:
+        self._file, self._hash, self._hasher = file, hashlib.sha256(), hasher
 
     def write(self, data: bytes, /) -> int:
-        self._hash.update(data)
-        return self._file.write(data)
+        hashed = self._hasher.submit(self._hash.update, data)
+        written = self._file.write(data)
+        hashed.result()
+        return written
 
     def facts(self) -> FileFacts:
         return {"bytes": self._file.tell(), "sha256": self._hash.hexdigest()}
 
 
 def _save_array(path: Path, array: Array) -> FileFacts:
-    with path.open("xb") as file:
-        hashed = _HashedFile(file)
+    with path.open("xb") as file, ThreadPoolExecutor(1) as hasher:
+        hashed = _HashedFile(file, hasher)
         np.lib.format.write_array(hashed, np.asarray(array, order="C"), allow_pickle=False)
         return hashed.facts()
 
