@@ -79,6 +79,7 @@ docs: $(DOCS_READY)
 	$(BIN)/python benchmarks/few_seeds.py --page
 	$(BIN)/python benchmarks/repeats.py --page
 	$(BIN)/python benchmarks/speed_page.py
+	$(BIN)/python benchmarks/growth.py --draw
 	$(BIN)/python benchmarks/reviewing.py --page
 	$(BIN)/python benchmarks/serving.py --page
 	$(BIN)/python docs/scripts/traced.py

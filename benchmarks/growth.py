@@ -6,7 +6,7 @@ linked; it is put into a run folder as if it had been loaded (loading files is m
 for each size: seconds, peak memory of the process and of the GPU by stage. Finished sizes are not repeated, broken-off
 runs go on.
 `--draw` draws docs/figures/growth.svg from the records: seconds and peak memory against the entities of both sides,
-machines differ in shape; the grey lines are linear growth from the smallest size of each.
+machines differ in shape; the grey lines are linear growth through the largest size up to a million.
 
     python benchmarks/growth.py 5 50 500 1500 5000 --runs /tmp/growth
 """
@@ -29,6 +29,9 @@ DOCS = Path(__file__).parents[1] / "docs"
 RECORDS = DOCS / "results" / "growth.jsonl"
 PART = 75_000  # entities of a part; with landmarks a subgraph has at most 90,000
 FIRST = ("merge", "partition", "landmarks", "subgraphs", "train", "integrate", "search", "match")
+
+
+PANELS = ("seconds from merge to integrate", "seconds of search", "seconds of match", "peak memory in GB")
 
 
 def world_of(size: int) -> WorldSettings:
@@ -90,18 +93,14 @@ def draw(records: Path, path: Path) -> None:
     for line in read_lines(records):
         machine = line["origin"]["machine"]
         where = machine["gpu"] or f"{machine['cores']} cores"
-        peak = max(line["stage_peak_mb"].values()) / 1000
-        for what, value in (("seconds", line["seconds"]), ("peak memory in GB", peak)):
+        for what, value in panels_of(line).items():
             rows.append({"machine": where, "entities": line["entities"], "what": what, "value": value})
-    for what in ("seconds", "peak memory in GB"):
+    for what in PANELS:
         for where in {row["machine"] for row in rows}:
             own = sorted((r for r in rows if (r["machine"], r["what"]) == (where, what)), key=lambda r: r["entities"])
-            base = own[0]
-            lines += [
-                {**row, "value": base["value"] * row["entities"] / base["entities"]}
-                for row in own
-                if row["entities"] >= base["entities"]
-            ]
+            # Through the largest of the sizes up to a million: below, what does not grow is most of it.
+            base = [row for row in own if row["entities"] <= 1_000_000][-1]
+            lines += [{**row, "value": base["value"] * row["entities"] / base["entities"]} for row in own]
     x = alt.X(
         "entities:Q",
         scale=alt.Scale(type="log"),
@@ -110,16 +109,27 @@ def draw(records: Path, path: Path) -> None:
     )
     y = alt.Y("value:Q", scale=alt.Scale(type="log"), title=None)
     panels = []
-    for what in ("seconds", "peak memory in GB"):
+    for what in PANELS:
         measured = alt.Chart(pl.DataFrame([row for row in rows if row["what"] == what])).encode(x=x, y=y)
         linear = alt.Chart(pl.DataFrame([row for row in lines if row["what"] == what])).encode(x=x, y=y)
         shape = alt.Shape("machine:N", title=None)
-        panel = linear.mark_line(color="#bbbbbb").encode(detail="machine:N") + measured.mark_line(
+        panel = linear.mark_line(color="#bbbbbb", clip=True).encode(detail="machine:N") + measured.mark_line(
             color="#000000"
         ).encode(detail="machine:N")
         panel += measured.mark_point(color="#000000", fill="white", opacity=1, size=60).encode(shape=shape)
-        panels.append(panel.properties(width=300, height=220, title=what))
-    alt.hconcat(*panels).configure_view(stroke="#999999").save(path)
+        panels.append(panel.properties(width=300, height=200, title=what))
+    alt.concat(*panels, columns=2).configure_view(stroke="#999999").save(path)
+
+
+def panels_of(line: dict[str, Any]) -> dict[str, float]:
+    """What a record has for each panel."""
+    seconds, peaks = line["stage_seconds"], line["stage_peak_mb"]
+    found = {
+        PANELS[0]: sum(value for name, value in seconds.items() if name in FIRST[: FIRST.index("search")]),
+        PANELS[1]: seconds["search"],
+        PANELS[3]: max(peaks.values()) / 1000,
+    }
+    return found | ({PANELS[2]: seconds["match"]} if "match" in seconds else {})
 
 
 def main() -> None:

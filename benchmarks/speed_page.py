@@ -1,6 +1,7 @@
-"""How long does each stage take? `speed_page.py`: the table of docs/measurements/training.md.
+"""How long does each stage take, and what do settings do at a million? `speed_page.py`: docs/measurements/training.md.
 
-Its columns are records of docs/results/speed.jsonl and growth.jsonl; one that is not there has no column.
+The columns of the first table are records of docs/results/speed.jsonl and growth.jsonl; one that is not there has no
+column. The rows of the second are those of million_choices.jsonl.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ PAGE = DOCS / "measurements" / "training.md"
 COLUMNS = {
     "15K, two cores": "EN_FR_15K_V1, two cores",
     "ContEA_FR_EN, two cores": "ContEA_FR_EN, two cores",
-    "one million": "DEBIAN_FILES_1M, files to pairs, train and valid links as seeds",
-    "train links alone": "DEBIAN_FILES_1M, files to pairs, all processors",
+    "one million": "DEBIAN_FILES_1M, files to pairs, 25 epochs",
+    "ten epochs": "DEBIAN_FILES_1M, files to pairs, train and valid links as seeds",
+    "ten epochs, train links alone": "DEBIAN_FILES_1M, files to pairs, all processors",
     "before": "DEBIAN_FILES_1M, files to pairs, rules by all processors",
-    "long before": "DEBIAN_FILES_1M, files to pairs, rules by one processor",
     "ten million a side, two cores": "generated, 10,000,000 entities a side, two cores",
     "ten million a side": "growth, 10,000,000 entities a side, NVIDIA H200, 10 cores, up to search",
 }
@@ -49,12 +50,29 @@ def _peak(line: dict[str, object]) -> str:
     return f"{peak / 1000:.1f}"
 
 
+def choices() -> str:
+    """A row for each setting that was tried at a million entities, by the valid links."""
+    lines = read_lines(DOCS / "results" / "million_choices.jsonl")
+    rows = ["| setting | cosine H@1 | CSLS H@1 |", "|---|---|---|"]
+    for line in lines:
+        changed = ", ".join(f"`{part}`" for part in line["key"].split(", ")[1:])
+        found = line["valid_hits@1"]
+        rows.append(f"| {changed} | {_share(found['cosine'])} | {_share(found['csls'])} |")
+    return "\n".join(rows)
+
+
+def _share(value: float) -> str:
+    return f"{value:.3f}".removeprefix("0")
+
+
 def main() -> None:
-    """Write the table between its marks."""
+    """Write the tables between their marks."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- speed by stage -->")
-    after = rest.partition("<!-- /speed by stage -->")[2]
-    text = f"{before}<!-- speed by stage -->\n{table()}\n<!-- /speed by stage -->{after}"
+    text = PAGE.read_text(encoding="utf-8")
+    for name, found in (("speed by stage", table()), ("choices at a million", choices())):
+        before, _, rest = text.partition(f"<!-- {name} -->")
+        after = rest.partition(f"<!-- /{name} -->")[2]
+        text = f"{before}<!-- {name} -->\n{found}\n<!-- /{name} -->{after}"
     PAGE.write_text(text, encoding="utf-8")
 
 
