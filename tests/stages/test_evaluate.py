@@ -213,6 +213,19 @@ def test_support_and_transport_help_noisy_vectors(task: AlignmentTask) -> None:
     assert measures["transport+rules"]["hits@1"] > measures["transport"]["hits@1"]
 
 
+@pytest.mark.parametrize("rows", [10, 50_000])
+def test_many_processors_find_the_same(task: AlignmentTask, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """There rules are found and pairs are judged beside the rest."""
+    embeddings = noisy_vectors(task, 0.8)
+    monkeypatch.setattr("largegnn.matching.dense._MOST_ROWS", rows)
+    reports = []
+    for processors in (2, 64):
+        monkeypatch.setattr("largegnn.machine.beside.num_processors", lambda number=processors: number)
+        reports.append(judge(task, embeddings, settings_of()))
+    assert ideal_of(reports[0]) == ideal_of(reports[1])
+    assert real_of(reports[0]) == real_of(reports[1])
+
+
 @pytest.mark.parametrize("number", [1, 9])
 @pytest.mark.parametrize("how", ["uncovered", "zeros"])
 def test_what_has_no_vector_is_a_miss_in_every_scoring(task: AlignmentTask, how: str, number: int) -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from largegnn.artifacts import IntArray, Mask, pair_keys
+from largegnn.artifacts import AlignmentTask, IntArray, Mask, SeedsFrom, pair_keys
 from largegnn.artifacts.report import PairFigures
 
-__all__ = ["is_complete", "precision_recall_f1", "touching"]
+__all__ = ["is_complete", "kind_of_gold", "precision_recall_f1", "touching"]
 
 
 def precision_recall_f1(pairs: IntArray, test_links: IntArray) -> PairFigures:
@@ -33,6 +33,13 @@ def touching(pairs: IntArray, links: IntArray) -> Mask:
     """Which of the pairs (p, 2) have an end in one of the links (k, 2), (p,)."""
     found: Mask = np.isin(pairs[:, 0], links[:, 0]) | np.isin(pairs[:, 1], links[:, 1])
     return found
+
+
+def kind_of_gold(task: AlignmentTask, seeds_from: SeedsFrom) -> str:
+    """Whether the test links look like the whole truth (`full`) or not (`partial`)."""
+    free = task.free(seeds_from)
+    free[task.held_out(seeds_from).ravel()] = False
+    return "full" if is_complete(free, task.num_source_entities, task.test_links) else "partial"
 
 
 def is_complete(free: Mask, num_sources: int, links: IntArray) -> bool:

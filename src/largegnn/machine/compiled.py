@@ -6,12 +6,18 @@ EN_FR_15K_V1).
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-__all__ = ["compiled"]
+__all__ = ["can_compile", "compiled"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def can_compile() -> bool:
+    """Whether loops become machine code here: where not, what would be too slow is done another way."""
+    return importlib.util.find_spec("numba") is not None
 
 
 def compiled(function: _Function) -> _Function:

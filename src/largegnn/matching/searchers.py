@@ -22,10 +22,12 @@ import torch
 
 from largegnn.artifacts import IntArray, Mask, Neighbors
 from largegnn.errors import ArtifactError, InputError
+from largegnn.machine.compiled import can_compile
 from largegnn.machine.worker_pool import worker_pool
 from largegnn.matching.faiss_search import RecallAim, flat_search, hnsw_search, ivf_search
 from largegnn.matching.search_pieces import search_in_pieces
 from largegnn.matching.torch_search import torch_search
+from largegnn.matching.two_way_search import two_way_search
 from largegnn.matching.unit_rows import UnitRows, check_rows
 from largegnn.seams.tables import SEARCHERS
 
@@ -129,10 +131,26 @@ def search_both(
     options = options or SearchOptions()
     source_rows = check_rows(sources, source_covered, "sources")
     target_rows = check_rows(targets, target_covered, "targets")
+    if _by_one_product(source_rows, target_rows, method, options):
+        _log.info("searching %d x %d rows of %d both ways at once", len(source_rows), len(target_rows), target_rows.dim)
+        near_targets, near_sources = two_way_search(source_rows, target_rows, k, max_bytes=options.max_bytes)
+        return (
+            _named(near_targets, source_rows, target_rows, "torch", source_ids, target_ids),
+            _named(near_sources, target_rows, source_rows, "torch", target_ids, source_ids),
+        )
     return (
         _search(source_rows, target_rows, k, method, options, source_ids, target_ids),
         _search(target_rows, source_rows, k, method, options, target_ids, source_ids),
     )
+
+
+def _by_one_product(sources: UnitRows, targets: UnitRows, method: str, options: SearchOptions) -> bool:
+    """Whether both ways are searched exactly, by products of this machine's processors."""
+    is_cpu = torch.device(options.device).type == "cpu" and not options.half
+    exact = method == "torch" or (
+        method == "auto" and is_exact(len(sources), len(targets), targets.dim, options.device)
+    )
+    return is_cpu and exact and worker_pool() is None and can_compile()
 
 
 def _check(queries: npt.NDArray[Any], corpus: npt.NDArray[Any], k: int, method: str) -> None:
@@ -159,11 +177,23 @@ def _search(
         method = "torch" if is_exact(len(queries), len(corpus), corpus.dim, options.device) else "ivf"
         _log.info("searching %d x %d rows of %d by %s", len(queries), len(corpus), corpus.dim, method)
     found = SEARCHERS[method](queries, corpus, k, options)
+    return _named(found, queries, corpus, method, query_ids, corpus_ids)
+
+
+def _named(
+    found: Neighbors,
+    queries: UnitRows,
+    corpus: UnitRows,
+    method: str,
+    query_ids: IntArray | None,
+    corpus_ids: IntArray | None,
+) -> Neighbors:
+    """What was found among checked rows, by its ids."""
     rows = corpus.positions(found.ids)
     ids = rows if corpus_ids is None else np.where(rows >= 0, corpus_ids[rows], -1)
     scores = found.scores
     if queries.kept is not None:
-        shape = (len(queries.vectors), k)
+        shape = (len(queries.vectors), found.k)
         all_ids, all_scores = np.full(shape, -1, dtype=np.int32), np.full(shape, -np.inf, dtype=np.float32)
         all_ids[queries.kept], all_scores[queries.kept] = ids, scores
         ids, scores = all_ids, all_scores

@@ -31,13 +31,17 @@ from largegnn.machine.precision import full_precision
 from largegnn.machine.progress import progress
 from largegnn.matching.unit_rows import NO_KEY, UnitRows, exact_scores, neighbors_of_rows, pack, scores_of, unpack
 
-__all__ = ["FLOAT32", "FLOAT64", "HALF", "Scoring", "run_passes", "torch_search"]
+__all__ = ["FLOAT32", "FLOAT64", "HALF", "Scoring", "See", "run_passes", "torch_search"]
 
 _BLOCK = 64
 _TILE_ALIGNMENT = 8 * _BLOCK  # blocks come in eights, which keeps rows of maxima aligned for wide reads
 _LOAD_ROWS = 1 << 15
 _TILE_SHARE, _CHUNK_SHARE = 0.62, 0.25  # of the memory allowed; the rest is for what is made along the way
 _CHUNK_BYTES = {"cpu": 1 << 28, "cuda": 1 << 31}  # larger chunks gain nothing more
+
+
+# Shown the scores (q, c) of some queries with some of the corpus, the index of the first query and of the first row.
+See = Callable[[Tensor, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -100,8 +104,12 @@ def run_passes(
     *,
     device: torch.device | str = "cpu",
     max_bytes: int = 4_000_000_000,
+    see: See | None = None,
 ) -> Neighbors:
-    """Search by the first scoring, then what it could not prove by the next, and so on; the last proves everything."""
+    """Search by the first scoring, then what it could not prove by the next, and so on; the last proves everything.
+
+    `see` is shown all scores of the first.
+    """
     keys = torch.full((len(queries), k), NO_KEY, dtype=torch.int64)
     counts = dict.fromkeys((FLOAT32, FLOAT64), 0)
     left = torch.arange(len(queries) if len(corpus) else 0)
@@ -112,7 +120,8 @@ def run_passes(
             if scoring is not passes[0]:
                 counts[scoring] = len(left)
             subset = queries if len(left) == len(queries) else queries.subset(left.numpy())
-            found, proven = _search_pass(subset, corpus, k, scoring, device, max_bytes)
+            shown = see if scoring is passes[0] else None
+            found, proven = _search_pass(subset, corpus, k, scoring, device, max_bytes, shown)
             keys[left] = found.cpu()
             left = left[~proven.cpu()]
     indices, scores = unpack(keys)
@@ -121,7 +130,13 @@ def run_passes(
 
 
 def _search_pass(
-    queries: UnitRows, corpus: UnitRows, k: int, scoring: Scoring, device: torch.device | str, max_bytes: int
+    queries: UnitRows,
+    corpus: UnitRows,
+    k: int,
+    scoring: Scoring,
+    device: torch.device | str,
+    max_bytes: int,
+    see: See | None,
 ) -> tuple[Tensor, Tensor]:
     """Keys (q, k) of the nearest, and for which queries (q,) they are proven; both on the device."""
     keys = torch.full((len(queries), k), NO_KEY, dtype=torch.int64, device=device)
@@ -146,6 +161,8 @@ def _search_pass(
                     found, highest = _search_tile(rows, tile, m, scoring, room)
                     keys[here] = torch.cat([keys[here], found], dim=1).topk(k, dim=1).values
                     ceiling[here] = torch.maximum(ceiling[here], highest)
+                    if see is not None and room is not None:
+                        see(room[: len(rows), : tile.size], here.start, first)
                     work.advance(len(rows))
             del tile, room
     # Above, not equal: a candidate left out could have the same score and the smaller index.

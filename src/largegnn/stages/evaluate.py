@@ -42,7 +42,8 @@ from largegnn.evaluation.metrics import (
     rank_links_by,
     rank_matrix,
 )
-from largegnn.evaluation.pair_metrics import is_complete, precision_recall_f1
+from largegnn.evaluation.pair_metrics import kind_of_gold, precision_recall_f1
+from largegnn.machine.beside import beside
 from largegnn.machine.devices import choose_device
 from largegnn.machine.pieces import by_all_processors
 from largegnn.matching.candidates import build_candidates, csls, mean_nearest
@@ -97,15 +98,16 @@ def evaluate(
     task = task_with_test_links
     ideal, real, rows, num_ranked = None, None, None, None
     if len(task.test_links):
+        known = task.held_out(protocol.seeds_from)
+        known = known[~are_among(known, task.test_links)]
+        of_pairs = beside(lambda: _real(task, known, alignment, source_neighbors, target_neighbors, match))
         ranking = _Contest(task, final_embeddings, match, run_seed, choose_device(device), search.max_memory_gb)
         evidence = literal_evidence.among(task.free(protocol.seeds_from))
         weights = similarity_weights(task.held_out(protocol.seeds_from), source_neighbors, evidence)
         ranks = ranking.ranks(channels, task.seeds(protocol.seeds_from), evidence, weights)
         ideal = {name: summarise(found, evaluate.measures) for name, found in ranks.items()}
         num_ranked = len(ranks["cosine"].source_to_target)
-        known = task.held_out(protocol.seeds_from)
-        known = known[~are_among(known, task.test_links)]
-        real = _real(task, known, alignment, source_neighbors, target_neighbors, match)
+        real = of_pairs()
         judged = alignment.mutual & ~are_among(alignment.pairs, known)
         right = are_among(alignment.pairs[judged], task.test_links)
         rows = reliability(alignment.confidence[judged], right)
@@ -136,7 +138,7 @@ def _protocol(
         fold=data.fold,
         num_test_links=len(task.test_links),
         num_ranked_links=num_ranked,
-        gold=_gold(task, protocol, evaluate),
+        gold=kind_of_gold(task, protocol.seeds_from) if evaluate.gold == "auto" else evaluate.gold,
         ideal_candidates="all test targets for each test source, and the other way round; ties count against us",
         real_candidates="all entities of either side that are no seeds",
         channels=channels,
@@ -147,15 +149,6 @@ def _protocol(
         rounds=rounds.number,
         seed=run_seed,
     )
-
-
-def _gold(task: AlignmentTask, protocol: ProtocolSettings, evaluate: EvaluateSettings) -> str:
-    """Whether the test links are the whole truth, as the settings say or as the links look."""
-    if evaluate.gold != "auto":
-        return evaluate.gold
-    free = task.free(protocol.seeds_from)
-    free[task.held_out(protocol.seeds_from).ravel()] = False
-    return "full" if is_complete(free, task.num_source_entities, task.test_links) else "partial"
 
 
 class _Contest:
@@ -232,14 +225,16 @@ class _Contest:
             weights,
             match.rule_candidates,
         )
+        others = [name for name in channels if name != "structure"]
+        # Rules are mostly one processor's work: they are found while the vectors alone are ranked.
+        with_others = beside(lambda: gather_candidates(channels, context)) if others else None
         self._graph = gather_candidates(("structure",), context)
         self._gold = self._graph.find(self._links)
         plain = self._by_matrix() if self._is_small else self._by_chunks()
         result: dict[str, Ranks] = {str(name): ranks for name, ranks in plain.items()}
         result["transport"] = self._by_transport(self._graph.column("cosine"))
-        others = [name for name in channels if name != "structure"]
-        if others:
-            self._graph = gather_candidates(channels, context)
+        if with_others is not None:
+            self._graph = with_others()
             self._gold = self._graph.find(self._links)
             added = weighted_evidence(self._graph, match.weights)
             if added.any() or "similarity" in self._graph.evidence:
