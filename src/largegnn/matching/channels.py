@@ -74,12 +74,13 @@ class Channel(Protocol):
 
 def gather_candidates(names: Sequence[str], context: ChannelContext) -> CandidateGraph:
     """Ask the channels one after the other, in the order of their names here."""
-    graph = CandidateGraph(np.empty(0), np.empty(0))
+    # Handed over, never held here: a channel lets go of what it was given, which is as large as what it makes.
+    handed = [CandidateGraph(np.empty(0), np.empty(0))]
     for name in names:
-        graph = CHANNELS[name](graph, context)
-        _refuse_nonsense(name, graph, context.task)
-        graph = graph.without(context.task.forbidden)
-    return graph
+        handed.append(CHANNELS[name](handed.pop(), context))
+        _refuse_nonsense(name, handed[0], context.task)
+        handed.append(handed.pop().without(context.task.forbidden))
+    return handed.pop()
 
 
 def structure(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
@@ -180,11 +181,15 @@ def rules(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
     # CSLS counts a cosine twice.
     finder, matched = SupportFinder(context.task, context.seeds, 2.0 * weight), None
     for _ in range(walks):
-        supported, _support = finder.add_to(graph, graph.column(csls_column(graph)), 1, matched)
-        matched = finder.matched(graph, supported)
-        graph = _with_pairs(graph, finder.propose(matched, _searched(context), context.rule_candidates), context)
+        matched = finder.matched(graph, finder.add_to(graph, graph.column(csls_column(graph)), 1, matched)[0])
+        proposed = finder.propose(matched, _searched(context), context.rule_candidates)
+        graph, is_new = grown_by(graph, proposed)
+        del proposed
+        graph = _with_cosines(graph, is_new, context)
+        if "similarity" in graph.evidence:  # literals were not asked about the new pairs
+            graph = _with_similarity(graph, context)
     passes = _PASSES if walks else _PASSES + 1
-    _supported, support = finder.add_to(graph, graph.column(csls_column(graph)), passes, matched)
+    support = finder.add_to(graph, graph.column(csls_column(graph)), passes, matched)[1]
     return graph.with_evidence(support=support)
 
 
@@ -194,12 +199,6 @@ def _searched(context: ChannelContext) -> Mask:
     for found in (context.source_neighbors, context.target_neighbors):
         searched[found.queries[(found.ids >= 0).any(axis=1)]] = True
     return searched
-
-
-def _with_pairs(graph: CandidateGraph, pairs: IntArray, context: ChannelContext) -> CandidateGraph:
-    """The candidates with more pairs (p, 2), and what vectors say of these; literals were not asked about them."""
-    joined = _with_cosines(*grown_by(graph, pairs), context)
-    return _with_similarity(joined, context) if "similarity" in graph.evidence else joined
 
 
 def _refuse_nonsense(name: str, graph: object, task: AlignmentTask) -> None:

@@ -3,8 +3,8 @@
 In: edges (e,), the vectors of all entities. Out: a cosine for each edge, -1 where an end has no vector.
 The idea: vectors are compared a few thousand edges at a time, as they are copied for it. On a cluster each machine maps
 the vectors from the run folder; those in memory alone stay here, as sending them takes longer than comparing them.
-Cost: O(e d); memory for the vectors of a few thousand edges for each processor, and of a mapped file a window of the
-targets' vectors, half a GB or an eighth of them, and what is read of the sources' until its pages are given back.
+Cost: O(e d); memory for the vectors of a few thousand edges for each processor, and of a mapped file one window of the
+sources' vectors and one of the targets', half a GB or an eighth of them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ __all__ = ["cosine_piece", "edge_cosines"]
 
 _PIECE = 1 << 12  # edges whose two vectors are copied at once
 _WORTH_SHARING = 1_000_000  # edges: they take one core some seconds
-_READ_BYTES = 1 << 28  # of vectors at one end of edges that are read before the pages of their file are given back
-_WINDOW_BYTES = 1 << 29  # of the file that the other ends lie in
-_MOST_WINDOWS = 8  # each reads the vectors of the sources again
+_WINDOW_BYTES = 1 << 29  # of a file that is read at either end of edges before its pages are given back
+_MOST_WINDOWS = 8  # at either end: each window of the targets reads the sources again
 
 
 def edge_cosines(graph: CandidateGraph, embeddings: EntityEmbeddings) -> FloatArray:
@@ -47,24 +46,31 @@ def edge_cosines(graph: CandidateGraph, embeddings: EntityEmbeddings) -> FloatAr
         compare(range(len(graph)))
         return found
     row_bytes = max(1, embeddings.vectors.itemsize * embeddings.vectors.shape[1])
-    for window in _windows(graph.targets, row_bytes):
-        for start, stop in pieces(len(window), max(_PIECE, _READ_BYTES // row_bytes)):
-            compare(window[start:stop])
-            forget_pages(embeddings.vectors)
+    for edges in _windows(graph, row_bytes):
+        compare(edges)
+        forget_pages(embeddings.vectors)
     return found
 
 
-def _windows(targets: IntArray, row_bytes: int) -> Iterator[IntArray]:
-    """The edges (e,) whose targets lie near each other in a file, ascending, one window of the file after the other.
+def _windows(graph: CandidateGraph, row_bytes: int) -> Iterator[IntArray]:
+    """The edges whose sources lie near each other in a file, and whose targets do, one such window after the other.
 
     Reading a row of a mapped file brings in what lies around it: rows taken all over it would soon be the whole file.
     """
-    if not len(targets):
-        return
-    lowest, highest = int(targets.min()), int(targets.max()) + 1
-    size = max(_WINDOW_BYTES // row_bytes, -(-(highest - lowest) // _MOST_WINDOWS))
-    for first, last in pieces(highest - lowest, size):
-        yield np.flatnonzero((targets >= lowest + first) & (targets < lowest + last))
+    for first, last in _ranges(graph.targets, row_bytes):
+        edges = np.flatnonzero((graph.targets >= first) & (graph.targets < last))
+        sources = graph.sources[edges]  # ascending, as edges are in order of them
+        ends = np.searchsorted(sources, [end for _, end in _ranges(sources, row_bytes)])
+        yield from (part for part in np.split(edges, ends[:-1]) if len(part))
+
+
+def _ranges(ids: IntArray, row_bytes: int) -> list[tuple[int, int]]:
+    """From which id to which each window goes, for rows of so many bytes."""
+    if not len(ids):
+        return []
+    lowest, number = int(ids.min()), int(ids.max()) - int(ids.min()) + 1
+    size = max(1, _WINDOW_BYTES // row_bytes, -(-number // _MOST_WINDOWS))
+    return [(lowest + first, lowest + last) for first, last in pieces(number, size)]
 
 
 def cosine_piece(sources: IntArray, targets: IntArray, embeddings: EntityEmbeddings) -> FloatArray:

@@ -107,24 +107,27 @@ class SupportFinder:
         num_source = self._task.num_source_entities
         most = _most_marks(self._near[0].ptr, self._near[0].ids, matched.ptr)
 
-        def edges_of(first: int, last: int) -> tuple[IntArray, IntArray]:
+        def edges_of(first: int, last: int) -> slice:
             # The edges of one source stay together: a piece begins and ends where a source does.
-            here = slice(*(int(np.searchsorted(graph.sources, source)) for source in (first, last)))
-            return graph.sources[here], graph.targets[here]
+            return slice(*(int(np.searchsorted(graph.sources, source)) for source in (first, last)))
 
         rules = self._shared()
         if rules is not None:
             pool = rules.pool
-            ends = [edges_of(*sources) for sources in ranges_for(pool, num_source)]
+            parts = [edges_of(*sources) for sources in ranges_for(pool, num_source)]
+            ends = [(graph.sources[here], graph.targets[here]) for here in parts if here.start < here.stop]
             known = *rules.near, pool.share(matched), pool.share(counts)
-            found = by_all_workers(pool, support_piece, [edges for edges in ends if len(edges[0])], *known, most)
-        else:
+            return np.concatenate(
+                [np.empty(0, dtype=np.float32), *by_all_workers(pool, support_piece, ends, *known, most)]
+            )
+        support = np.empty(len(graph), dtype=np.float32)
 
-            def count(first: int, last: int) -> FloatArray:
-                return support_piece(*edges_of(first, last), *self._near, matched, counts, most)
+        def count(first: int, last: int) -> None:
+            here = edges_of(first, last)
+            support[here] = support_piece(graph.sources[here], graph.targets[here], *self._near, matched, counts, most)
 
-            found = by_all_processors(count, num_source, piece_size(num_source))
-        return np.concatenate([np.empty(0, dtype=np.float32), *found])
+        by_all_processors(count, num_source, piece_size(num_source))
+        return support
 
     def _relations(self, matched: Counterparts) -> RelationCounts:
         """How often relations join the matched pairs; asked twice of the same pairs, it is counted once."""

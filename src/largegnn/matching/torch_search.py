@@ -40,7 +40,8 @@ _TILE_SHARE, _CHUNK_SHARE = 0.62, 0.25  # of the memory allowed; the rest is for
 _CHUNK_BYTES = {"cpu": 1 << 28, "cuda": 1 << 31}  # larger chunks gain nothing more
 
 
-# Shown the scores (q, c) of some queries with some of the corpus, the index of the first query and of the first row.
+# Shown the scores (q, c) of some queries with some of the corpus, padded columns at the end of it included, and the
+# index of the first query and of the first row.
 See = Callable[[Tensor, int, int], None]
 
 
@@ -162,7 +163,7 @@ def _search_pass(
                     keys[here] = torch.cat([keys[here], found], dim=1).topk(k, dim=1).values
                     ceiling[here] = torch.maximum(ceiling[here], highest)
                     if see is not None and room is not None:
-                        see(room[: len(rows), : tile.size], here.start, first)
+                        see(room[: len(rows)], here.start, first)
                     work.advance(len(rows))
             del tile, room
     # Above, not equal: a candidate left out could have the same score and the smaller index.

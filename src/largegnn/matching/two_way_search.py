@@ -57,13 +57,13 @@ class _Best:
 
     def see(self, scores: Tensor, first_source: int, first_target: int) -> None:
         """Scores (s, t) of the sources and the targets from these on."""
-        shown = scores.numpy()
+        shown = scores.numpy()  # whole, with the padding: a part of it would have gaps, which are read more slowly
         here = slice(first_target, first_target + shown.shape[1])
         kept, whose = self._scores[here], self._sources[here]
         by_all_processors(
             lambda first, last: _keep_best(first, last, shown, first_source, kept, whose),
-            shown.shape[1],
-            piece_size(shown.shape[1]),
+            len(kept),
+            piece_size(len(kept)),
         )
 
     def scored_again(self, sources: UnitRows, targets: UnitRows, k: int) -> tuple[Tensor, npt.NDArray[np.bool_]]:
