@@ -21,9 +21,10 @@ _LOAD_PER_TRIPLE, _DIVIDE_PER_TRIPLE, _TRAIN_PER_TRIPLE, _INTEGRATE_PER_TRIPLE =
 _PER_LITERAL = 400  # 6.8 million literals of 2.4 million entities took 2.4 GB
 _OUTPUT_PER_DIM = 6
 _SEARCH_CHUNK_MB, _SCORE_BYTES = 370, 4
-# For each pair a search found; rules propose more, and transports keep 12 bytes of each. Seen: 79 bytes with 10 million
-# entities a side, 62 with 1.2 million. Vectors are given back as they are read.
-_MATCH_PER_EDGE, _MATCH_PER_TRIPLE, _MATCH_MAPPED_MB = 80, 40, 2048
+# For each pair a search found; rules propose more, and transports keep 12 bytes of each. Seen on two cores: 42 bytes
+# with 10 million entities a side, 29 with DEBIAN_FILES_1M; each thread of more adds some. Vectors are given back as
+# they are read.
+_MATCH_PER_EDGE, _MATCH_PER_TRIPLE, _MATCH_MAPPED_MB = 60, 40, 1024
 _CUDA_MB = 2500  # libraries and pinned memory of a process that has used a GPU
 
 
