@@ -39,7 +39,7 @@ def two_way_search(
     if not len(sources) or not len(targets):
         return near_targets, run_passes(targets, sources, k, (FLOAT64,))
     with full_precision():
-        keys, is_proven = best.scored_again(sources, targets, k)
+        keys, is_proven = best.scored_again(sources, targets, k, max_bytes // 2)
     indices, scores = unpack(keys)
     left = np.flatnonzero(~is_proven)
     if len(left):
@@ -66,8 +66,15 @@ class _Best:
             piece_size(len(kept)),
         )
 
-    def scored_again(self, sources: UnitRows, targets: UnitRows, k: int) -> tuple[Tensor, npt.NDArray[np.bool_]]:
-        """Keys (t, k) of the nearest of each target, and for which of them (t,) they are proven."""
+    def scored_again(
+        self, sources: UnitRows, targets: UnitRows, k: int, most_bytes: int
+    ) -> tuple[Tensor, npt.NDArray[np.bool_]]:
+        """Keys (t, k) of the nearest of each target, and for which of them (t,) they are proven.
+
+        Sources are of many targets: each is made a unit row once where all of them fit into `most_bytes`.
+        """
+        fits = 12 * len(sources) * sources.dim <= most_bytes  # 4 for a number, 8 while its row is divided
+        units = sources.piece(0, len(sources)) if fits else None
         num_targets, m = self._scores.shape
         keys = torch.full((num_targets, k), NO_KEY, dtype=torch.int64)
         is_proven = np.empty(num_targets, dtype=bool)
@@ -76,10 +83,9 @@ class _Best:
         for start in range(0, num_targets, step):
             here = slice(start, min(start + step, num_targets))
             whose = self._sources[here]
-            found = pack(
-                exact_scores(targets.piece(here.start, here.stop), sources.take(whose)),
-                torch.from_numpy(whose.astype(np.int64)),
-            )
+            numbers = torch.from_numpy(whose.astype(np.int64))
+            candidates = sources.take(whose) if units is None else units[numbers]
+            found = pack(exact_scores(targets.piece(here.start, here.stop), candidates), numbers)
             keys[here, : min(k, m)] = found.topk(min(k, m), dim=1).values
             last = torch.from_numpy(self._scores[here, -1].copy())
             ceiling = last + FLOAT32.error(torch.zeros_like(last), none, last, targets.dim)
