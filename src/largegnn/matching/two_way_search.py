@@ -26,7 +26,8 @@ from largegnn.matching.unit_rows import NO_KEY, UnitRows, exact_scores, neighbor
 
 __all__ = ["two_way_search"]
 
-_SCORED_BYTES = 1 << 28  # of rows that are copied to be scored again
+_SCORED_BYTES = 1 << 28  # of rows that are copied to be scored again, at most
+_BYTES_SCORED = 24  # for a number of such a row: as it is, and in float64
 _SOURCES = 32  # whose scores a target looks at together
 
 
@@ -39,7 +40,7 @@ def two_way_search(
     if not len(sources) or not len(targets):
         return near_targets, run_passes(targets, sources, k, (FLOAT64,))
     with full_precision():
-        keys, is_proven = best.scored_again(sources, targets, k, max_bytes // 2)
+        keys, is_proven = best.scored_again(sources, targets, k, max_bytes)
     indices, scores = unpack(keys)
     left = np.flatnonzero(~is_proven)
     if len(left):
@@ -67,18 +68,18 @@ class _Best:
         )
 
     def scored_again(
-        self, sources: UnitRows, targets: UnitRows, k: int, most_bytes: int
+        self, sources: UnitRows, targets: UnitRows, k: int, max_bytes: int
     ) -> tuple[Tensor, npt.NDArray[np.bool_]]:
         """Keys (t, k) of the nearest of each target, and for which of them (t,) they are proven.
 
-        Sources are of many targets: each is made a unit row once where all of them fit into `most_bytes`.
+        A source is a candidate of many targets: each is made a unit row once, where half of the memory holds them all.
         """
-        fits = 12 * len(sources) * sources.dim <= most_bytes  # 4 for a number, 8 while its row is divided
+        fits = 12 * len(sources) * sources.dim <= max_bytes // 2  # 4 for a number, 8 while its row is divided
         units = sources.piece(0, len(sources)) if fits else None
         num_targets, m = self._scores.shape
         keys = torch.full((num_targets, k), NO_KEY, dtype=torch.int64)
         is_proven = np.empty(num_targets, dtype=bool)
-        step = max(1, _SCORED_BYTES // (16 * m * targets.dim))
+        step = max(1, min(_SCORED_BYTES, max_bytes // 4) // (_BYTES_SCORED * m * targets.dim))
         none = torch.zeros(())
         for start in range(0, num_targets, step):
             here = slice(start, min(start + step, num_targets))
