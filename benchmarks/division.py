@@ -5,7 +5,9 @@
     division.py large FOLDER [--parts 40 --cap 100000]            one large graph, step by step
     division.py growth [--largest 2400000]                        seconds and memory against the size
 
-Every case runs in a process of its own with compiled code loaded beforehand. `--json FILE` keeps the figures.
+Every case runs in a process of its own with compiled code loaded beforehand. `--json FILE` keeps the figures; those of
+methods and partitioners are added to what is there, a record for each row. `division.py page` writes the tables of
+docs/measurements/division.md from docs/results/division.jsonl.
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ import numpy as np
 from largegnn import api
 from largegnn.artifacts import AlignmentTask
 from largegnn.division import warm_up
-from largegnn.paper.origin import write_rows
+from largegnn.paper.origin import add_line, origin_of, read_lines, write_rows
 from largegnn.settings import METHODS, PRESETS, Settings, WorldSettings, resolve
 
+DOCS = Path(__file__).parents[1] / "docs"
 Figures = dict[str, Any]
 SHARES = ("triples_kept", "train_kept", "valid_kept", "test_kept")
 
@@ -167,10 +170,66 @@ def measure_growth(largest: int) -> list[Figures]:
     return rows
 
 
+def keep(file: Path, question: str, rows: list[Figures], folder: Path, repeats: int) -> None:
+    """Add a record for each row."""
+    protocol = {"seeds_from": "train+valid" if question == "methods" else "train", "random_seeds": repeats}
+    for row in rows:
+        name = row.get("method") or row["partitioner"] + (" + landmarks" if row["cap"] else "")
+        add_line(file, f"{question}, {row['set']}, {name}", origin_of(Settings(), [folder], protocol=protocol), row)
+
+
+def write_page() -> None:
+    """The tables of the page, from the records."""
+    lines = read_lines(DOCS / "results" / "division.jsonl")
+    methods = [
+        "| set, parts | method | triples | train | test | mean size | largest |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    partitioners = [
+        "| set, parts | partitioner | edge cut | valid links kept | with landmarks |",
+        "|---|---|---|---|---|",
+    ]
+    last = {"methods": "", "partitioners": ""}
+    with_landmarks = {line["key"].removesuffix(" + landmarks"): line for line in lines if line["cap"]}
+    for line in lines:
+        question = line["key"].split(",")[0]
+        if question == "partitioners" and line["cap"]:
+            continue
+        about = "" if last[question] == line["set"] else f"{line['set']}, {line['parts']}"
+        last[question] = line["set"]
+        if question == "methods":
+            kept = (
+                _spread(line[share]["mean"], line[share]["sd"]) for share in ("triples_kept", "train_kept", "test_kept")
+            )
+            sizes = f"{line['mean_size']['mean']:,.0f} | {line['max_size']['max']:,.0f}"
+            methods.append(f"| {about} | {line['method']} | {' | '.join(kept)} | {sizes} |")
+        else:
+            both = (_spread(row["valid_kept"], row["valid_kept_sd"]) for row in (line, with_landmarks[line["key"]]))
+            partitioners.append(
+                f"| {about} | {line['partitioner']} | {_share(line['edge_cut'])} | {' | '.join(both)} |"
+            )
+    page = DOCS / "measurements" / "division.md"
+    text = page.read_text(encoding="utf-8")
+    for name, rows in (("what methods keep", methods), ("what partitioners keep", partitioners)):
+        before, _, rest = text.partition(f"<!-- {name} -->")
+        after = rest.partition(f"<!-- /{name} -->")[2]
+        table = "\n".join(rows)
+        text = f"{before}<!-- {name} -->\n{table}\n<!-- /{name} -->{after}"
+    page.write_text(text, encoding="utf-8")
+
+
+def _share(value: float) -> str:
+    return f"{value:.3f}".removeprefix("0")
+
+
+def _spread(mean: float, deviation: float) -> str:
+    return f"{_share(mean)} ± {_share(deviation)}"
+
+
 def main() -> None:
     """Answer the question asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("question", choices=("methods", "partitioners", "large", "growth"))
+    parser.add_argument("question", choices=("methods", "partitioners", "large", "growth", "page"))
     parser.add_argument("folder", nargs="?")
     parser.add_argument("--parts", type=int)
     parser.add_argument("--cap", type=int)
@@ -178,6 +237,9 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=2_400_000)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    if arguments.question == "page":
+        write_page()
+        return
     if arguments.question == "growth":
         rows = measure_growth(arguments.largest)
     elif arguments.folder is None:
@@ -188,7 +250,9 @@ def main() -> None:
         rows = compare_partitioners(arguments.folder, arguments.parts or 5, arguments.cap or 7_500, arguments.repeats)
     else:
         rows = measure_large(arguments.folder, arguments.parts or 40, arguments.cap or 100_000)
-    if arguments.json:
+    if arguments.json and arguments.question in ("methods", "partitioners"):
+        keep(arguments.json, arguments.question, rows, Path(arguments.folder), arguments.repeats)
+    elif arguments.json:
         write_rows(arguments.json, rows, [Path(arguments.folder)] if arguments.folder else [])
 
 
