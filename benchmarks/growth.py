@@ -96,7 +96,7 @@ def draw(records: Path, path: Path) -> None:
         for what, value in panels_of(line).items():
             rows.append({"machine": where, "entities": line["entities"], "what": what, "value": value})
     for what in PANELS:
-        for where in {row["machine"] for row in rows}:
+        for where in sorted({row["machine"] for row in rows}):
             own = sorted((r for r in rows if (r["machine"], r["what"]) == (where, what)), key=lambda r: r["entities"])
             # Through the largest of the sizes up to a million: below, what does not grow is most of it.
             base = [row for row in own if row["entities"] <= 1_000_000][-1]
