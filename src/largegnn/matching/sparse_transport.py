@@ -140,12 +140,12 @@ def _minus_log(sums: _Vector, used: npt.NDArray[np.bool_]) -> _Vector:
 
 @compiled
 def _look(rows: IntArray, cols: IntArray) -> int:
-    found = 0
+    found = _ASCENDING
     for edge in range(1, len(rows)):
         if rows[edge] < rows[edge - 1] or (rows[edge] == rows[edge - 1] and cols[edge] < cols[edge - 1]):
-            return 1
+            return _UNSORTED
         if rows[edge] == rows[edge - 1] and cols[edge] == cols[edge - 1]:
-            found = 2
+            found = _TWICE
     return found
 
 
