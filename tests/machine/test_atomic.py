@@ -103,6 +103,24 @@ def test_two_that_write_one_folder_do_not_meet(tmp_path: Path) -> None:
     assert content_of(tmp_path) == {"run/file": "whole"}
 
 
+def test_a_place_taken_and_free_again_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second process puts its folder there and a third moves it aside before the first looks."""
+    write_folder(tmp_path / "run", lambda folder: (folder / "file").write_text("before"))
+    rename = Path.rename
+    refused: list[Path] = []
+
+    def beaten_once(self: Path, target: Path) -> Path:
+        if target.name == "run" and not refused:
+            refused.append(self)
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", beaten_once)
+    write_folder(tmp_path / "run", lambda folder: (folder / "file").write_text("after"))
+    assert refused
+    assert content_of(tmp_path) == {"run/file": "after"}
+
+
 def test_no_two_partials_have_one_name(tmp_path: Path) -> None:
     names = {partial_path(tmp_path / "x").name for _ in range(100)}
     assert len(names) == 100

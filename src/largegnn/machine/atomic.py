@@ -10,6 +10,7 @@ Cost: one flush for each file.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
@@ -25,6 +26,7 @@ __all__ = ["ByteSink", "partial_path", "sweep_partials", "write_files", "write_f
 _Result = TypeVar("_Result")
 _FREE_SPACE = "nothing was left there; free some space or name another place, and try again"
 _PARTIAL = re.compile(r".*\.\d+-[0-9a-f]{8}\.partial", re.DOTALL)
+_OCCUPIED = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}  # what systems say of a place where something stands
 _MOST_ATTEMPTS = 50  # at renaming a folder, while another process renames one to the same place
 
 
@@ -142,8 +144,9 @@ def _replace_folder(folder: Path, new: Path) -> None:
             try:
                 new.rename(folder)
                 return
-            except OSError:
-                if folder.exists() and attempt < _MOST_ATTEMPTS:  # another process was faster
+            except OSError as error:
+                # Another process was faster. What it put there may have gone aside again by now: the error alone tells.
+                if error.errno in _OCCUPIED and attempt < _MOST_ATTEMPTS:
                     continue
                 with contextlib.suppress(OSError):
                     old.rename(folder)
