@@ -60,7 +60,8 @@ def training(pair: Path, out: Path) -> Iterator[subprocess.Popen[str]]:
 
 def damage_divisions(run: Path) -> None:
     """Flip a bit in the last byte of every array of the divisions that lie ready."""
-    arrays = list(run.glob("work-train-*/division-*/*.npy"))
+    # A kill may leave one that was just begun, without a byte.
+    arrays = [path for path in run.glob("work-train-*/division-*/*.npy") if path.stat().st_size]
     assert arrays, "a division lies ready"
     for path in arrays:
         data = bytearray(path.read_bytes())
