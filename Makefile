@@ -76,6 +76,10 @@ docs: $(DOCS_READY)
 	$(BIN)/python benchmarks/results_page.py
 	$(BIN)/python benchmarks/names.py --page
 	$(BIN)/python benchmarks/cluster_page.py
+	$(BIN)/python benchmarks/arithmetic.py
+	$(BIN)/python benchmarks/choices.py --page
+	$(BIN)/python benchmarks/calibration.py --page
+	$(BIN)/python benchmarks/rules.py --page
 	$(BIN)/python benchmarks/few_seeds.py --page
 	$(BIN)/python benchmarks/repeats.py --page
 	$(BIN)/python benchmarks/speed_page.py
@@ -83,6 +87,8 @@ docs: $(DOCS_READY)
 	$(BIN)/python benchmarks/division.py page
 	$(BIN)/python benchmarks/reviewing.py --page
 	$(BIN)/python benchmarks/serving.py --page
+	$(BIN)/python benchmarks/looking.py --page
+	$(BIN)/python benchmarks/updating.py --page
 	$(BIN)/python docs/scripts/traced.py
 	$(BIN)/python docs/scripts/front_page.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

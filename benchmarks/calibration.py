@@ -4,7 +4,8 @@ From all links of a set some are drawn at random as seeds, part of them is held 
 `data.valid_share = auto`, and all others are the truth. Each draw is one run to the stage `match`. The table compares
 the expected precision of the accepted pairs with the true one: by all links (a pair that is no link is wrong), and by
 partial gold (only pairs with an end in a link are judged). Within = runs whose 90 % interval holds the true precision.
-Finished runs are lines of the JSON file and are not repeated.
+Finished runs are lines of the JSON file and are not repeated. `--page` writes the table of
+docs/measurements/alignment.md from the records.
 
     python benchmarks/calibration.py data/EN_FR_15K_V1 data/EN_DE_15K_V1 --draws 5 --json calibration.jsonl
 """
@@ -27,9 +28,13 @@ from largegnn.artifacts import Alignment, AlignmentTask, IntArray, are_among
 from largegnn.data.links import num_held_out
 from largegnn.evaluation.pair_metrics import precision_recall_f1
 from largegnn.paper.origin import add_line, origin_of, read_lines
+from largegnn.paper.pages import put_table, share_text
 from largegnn.runs.on_task import run_task
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages.match import MatchOutcome
+
+DOCS = Path(__file__).parents[1] / "docs"
+RECORDS = DOCS / "results" / "calibration.jsonl"
 
 
 def drawn(task: AlignmentTask, name: str, num_seeds: int, draw: int) -> AlignmentTask:
@@ -100,17 +105,42 @@ def report(rows: list[dict[str, Any]]) -> None:
         print(shown, flush=True)
 
 
+def page(rows: list[dict[str, Any]]) -> str:
+    """A row for each set and number of seeds."""
+    head = ("set", "seeds", "held out", "judged", "draws", "expected", "true", "mean error", "largest")
+    lines = [
+        f"| {' | '.join(head)} | mean error, partial gold | width of the interval | within it |",
+        "|---" * (len(head) + 3) + "|",
+    ]
+    for name, num_seeds in sorted({(row["set"], row["seeds"]) for row in rows}, key=lambda key: (key[0], -key[1])):
+        own = [row for row in rows if (row["set"], row["seeds"]) == (name, num_seeds) and row["expected"] is not None]
+        errors = [abs(row["expected"] - row["true"]) for row in own]
+        partial = [abs(row["expected_partial"] - row["true_partial"]) for row in own if row["true_partial"]]
+        cells = [name, f"{num_seeds:,}", str(own[0]["num_valid"])]
+        cells += [f"{statistics.fmean(row['num_judged'] for row in own):.0f}", str(len(own))]
+        cells += [share_text(statistics.fmean(row[key] for row in own)) for key in ("expected", "true")]
+        cells += [share_text(value) for value in (statistics.fmean(errors), max(errors), statistics.fmean(partial))]
+        cells.append(share_text(statistics.fmean(row["high"] - row["low"] for row in own)))
+        cells.append(f"{sum(row['low'] <= row['true'] <= row['high'] for row in own)} of {len(own)}")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Run what is missing, print what there is."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--seeds", nargs="+", type=int, default=[1_000, 300, 100], help="how many links are seeds")
     parser.add_argument("--draws", type=int, default=5, help="random draws of each number of seeds")
     parser.add_argument("--first-draw", type=int, default=0)
     parser.add_argument("--preset")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--page", action="store_true")
     arguments = parser.parse_args()
+    if arguments.page:
+        put_table(DOCS / "measurements" / "alignment.md", "confidence with few seeds", page(read_lines(RECORDS)))
+        return
     rows: list[dict[str, Any]] = []
     if arguments.json and arguments.json.exists():
         rows = read_lines(arguments.json)

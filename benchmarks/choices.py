@@ -4,8 +4,8 @@ Test links are removed before anything runs. Seeds = train; the valid links are 
 directions, ties against us, structure only) by cosine, CSLS (k = 10) and transport. Every variant is the default preset
 with one thing changed, and runs with several random seeds. A variant is worth keeping if it helps on every set.
 Fold 1 alone: most valid links of the other folds are test links of fold 1, on which results are reported.
-Finished runs are lines of the JSON file and are not repeated, so several processes may share a folder of files, one
-each.
+Finished runs are lines of the JSON file and are not repeated; several processes may share it, each with variants or
+sets of its own. `--page` writes the tables of docs/measurements/training.md and alignment.md from the records.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import dataclasses
 import json
+import math
 import statistics
 import tempfile
 from collections.abc import Iterator
@@ -33,10 +34,13 @@ from largegnn.evaluation.metrics import Ranks, rank_links_by, rank_matrix
 from largegnn.machine.devices import choose_device
 from largegnn.matching.dense import dense_plan
 from largegnn.paper.origin import add_line, origin_of, read_lines
+from largegnn.paper.pages import mean_text, put_table, share_text
 from largegnn.planning.sizes import plan_division
 from largegnn.runs.on_task import run_task
 from largegnn.settings import PRESETS, Settings, resolve
 
+DOCS = Path(__file__).parents[1] / "docs"
+RECORDS = DOCS / "results" / "choices.jsonl"
 SCORINGS = ("cosine", "csls", "transport")
 ROUNDS: dict[str, Any] = {"train": {"dim": 128}, "rounds": {"number": 5}, "match": {"scoring": "transport"}}
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -76,6 +80,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "dim 128, 8,000 negatives": {"train": {"dim": 128, "negatives": 8_000}},
     "dim 128, 8,000 negatives, batches of 1,024": {"train": {"dim": 128, "negatives": 8_000, "batch_size": 1_024}},
     "4,000 negatives": {"train": {"negatives": 4_000}},
+    "GCN": {"train": {"encoder": "gcn"}},
+    "undivided": {"division": {"parts": 1}, "landmarks": {"enabled": False}, "train": {"repartition_every": 0}},
     "average": {"integrate": {"method": "average"}},
     "average, all alike": {"integrate": {"method": "average"}, "alike": True},
     "rounds": ROUNDS,
@@ -160,15 +166,49 @@ def report(rows: list[dict[str, Any]]) -> None:
             print(f"{folder:<14} {variant:<32} {'  '.join(shown)}  {len(own)} runs", flush=True)
 
 
+def page(rows: list[dict[str, Any]], variants: list[str]) -> str:
+    """H@1 of these variants, and what they add to the default with the deviations of both together."""
+    lines = ["| set | variant | runs | cosine | CSLS | transport | CSLS, difference |", "|---" * 7 + "|"]
+    for folder in sorted({row["set"] for row in rows}):
+        groups = {name: [row for row in rows if (row["set"], row["variant"]) == (folder, name)] for name in variants}
+        for name, own in groups.items():
+            if own:
+                found = [mean_text([row[scoring] for row in own]) for scoring in SCORINGS]
+                gain = "" if name == "default" else _difference(own, groups["default"])
+                lines.append(f"| {folder} | {name} | {len(own)} | {' | '.join(found)} | {gain} |")
+    return "\n".join(lines)
+
+
+def _difference(own: list[dict[str, Any]], default: list[dict[str, Any]]) -> str:
+    """What CSLS gains; a difference only beyond the deviation behind it."""
+    both = [[row["csls"] for row in rows] for rows in (own, default)]
+    gain = statistics.fmean(both[0]) - statistics.fmean(both[1])
+    spread = math.hypot(*(statistics.stdev(values) for values in both if len(values) > 1))
+    return f"{'-' if gain < 0 else '+'}{share_text(abs(gain))} ± {share_text(spread)}"
+
+
+def write_pages(rows: list[dict[str, Any]]) -> None:
+    """Rounds go into the page of alignment, everything else into that of training."""
+    found = [name for name in VARIANTS if any(row["variant"] == name for row in rows)]
+    rounds = [name for name in found if "rounds" in name]
+    others = [name for name in found if name not in ("default", *rounds)]
+    put_table(DOCS / "measurements" / "alignment.md", "rounds by valid links", page(rows, ["default", *rounds]))
+    put_table(DOCS / "measurements" / "training.md", "choices by valid links", page(rows, ["default", *others]))
+
+
 def main() -> None:
     """Run what is missing, print what there is."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--variants", default=";".join(VARIANTS))
     parser.add_argument("--repeats", type=int, default=3, help="random seeds of each variant")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--page", action="store_true")
     arguments = parser.parse_args()
+    if arguments.page:
+        write_pages(read_lines(arguments.json or RECORDS))
+        return
     rows: list[dict[str, Any]] = []
     if arguments.json and arguments.json.exists():
         rows = read_lines(arguments.json)

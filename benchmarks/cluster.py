@@ -11,7 +11,7 @@ programs share the processors, so times are compared within one call only. FOLDE
 - `kills`: a run on three nodes in which workers, shards and nodes are killed at random moments, and one worker at
   each kind of piece of `integrate`, `search` and `match`
 
-Every record carries settings, version, machine and date and is one line of docs/results/cluster.jsonl.
+Every record carries its origin and is one line of docs/results/cluster.jsonl.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import os
 import random
 import signal
 import statistics
-import sys
 import tempfile
 import time
 import warnings
@@ -53,13 +52,15 @@ from largegnn.machine.progress import progress
 from largegnn.machine.worker_pool import using_pool
 from largegnn.matching import cosines, shared_rows
 from largegnn.matching.searchers import search_both
-from largegnn.paper.origin import origin_of
+from largegnn.paper.origin import add_line, command, origin_of
 from largegnn.runs.on_task import run_task
 from largegnn.settings import ClusterSettings, Settings
 from largegnn.stages.train import TrainOutcome
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "results" / "cluster.jsonl"
+# What tells the records of one kind and set apart, in their keys.
+TELLING = ("nodes", "workers", "address", "entities", "parts", "epochs", "seed", "kills")
 STORE_BYTES = 200 * 2**20
 MOST_RANKED = 70_000  # links: exact ranks of more take two cores longer than training
 
@@ -332,13 +333,13 @@ def main() -> None:
         parser.error("a data set is needed")
     task = None if options.folder is None else api.load(options.folder).task
     name = "made up" if options.folder is None else options.folder.name
-    origin = origin_of(Settings(), [] if options.folder is None else [options.folder]).model_dump()
+    data = [] if options.folder is None else [options.folder]
+    origin = origin_of(Settings(), data, protocol={"command": command()})
     for row in WAYS[options.what](task, options):
-        record = {"what": options.what, "set": name, **row, "origin": origin}
-        print(json.dumps(record))
-        sys.stdout.flush()
-        with options.json.open("a", encoding="utf-8") as sink:
-            sink.write(json.dumps(record) + "\n")
+        how = [f"{field} {row[field]}" for field in TELLING if field in row]
+        record = {"what": options.what, "set": name, **row}
+        add_line(options.json, ", ".join([options.what, name, *how]), origin, record)
+        print(json.dumps(record), flush=True)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from largegnn.paper.origin import read_lines
+from largegnn.paper.pages import put_table
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "results" / "cluster.jsonl"
@@ -164,7 +165,7 @@ def gpu_worker(records: list[Record]) -> str:
         "H@1 valid by cosine",
         "H@1 test by CSLS",
     )
-    note = "`align --cluster local` on the H200's machine, 25 epochs with fresh divisions: one GPU, so one worker."
+    note = "`align --cluster local` on the H200's machine, 25 epochs with repartitioning: one GPU, so one worker."
     return table("A worker on a GPU", columns, rows, note)
 
 
@@ -194,9 +195,7 @@ def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
     records = [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
     records += [{"what": "at_once", **line} for line in read_lines(STALENESS)]
-    head, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- tables -->\n")
-    tail = rest.partition("<!-- /tables -->")[2]
-    PAGE.write_text(f"{head}<!-- tables -->\n\n{render(records)}\n\n<!-- /tables -->{tail}", encoding="utf-8")
+    put_table(PAGE, "tables", f"\n{render(records)}\n")
 
 
 if __name__ == "__main__":

@@ -5,9 +5,8 @@
     division.py large FOLDER [--parts 40 --cap 100000]            one large graph, step by step
     division.py growth [--largest 2400000]                        seconds and memory against the size
 
-Every case runs in a process of its own with compiled code loaded beforehand. `--json FILE` keeps the figures; those of
-methods and partitioners are added to what is there, a record for each row. `division.py page` writes the tables of
-docs/measurements/division.md from docs/results/division.jsonl.
+Every case runs in a process of its own with compiled code loaded beforehand. `--json FILE` adds a record for each row
+to what is there. `division.py page` writes the tables of docs/measurements/division.md from the records.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import dataclasses
 import itertools
 import multiprocessing
 import statistics
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ import numpy as np
 from largegnn import api
 from largegnn.artifacts import AlignmentTask
 from largegnn.division import warm_up
-from largegnn.paper.origin import add_line, origin_of, read_lines, write_rows
+from largegnn.paper.origin import add_line, origin_of, read_lines
+from largegnn.paper.pages import put_table, share_text
 from largegnn.settings import METHODS, PRESETS, Settings, WorldSettings, resolve
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -170,60 +171,97 @@ def measure_growth(largest: int) -> list[Figures]:
     return rows
 
 
-def keep(file: Path, question: str, rows: list[Figures], folder: Path, repeats: int) -> None:
+def keep(file: Path, question: str, rows: list[Figures], folder: Path | None, repeats: int) -> None:
     """Add a record for each row."""
-    protocol = {"seeds_from": "train+valid" if question == "methods" else "train", "random_seeds": repeats}
+    protocol: dict[str, str | int] = {"seeds_from": "train" if question == "partitioners" else "train+valid"}
+    if question in ("methods", "partitioners"):
+        protocol["random_seeds"] = repeats
+    origin = origin_of(Settings(), [folder] if folder else [], protocol=protocol)
     for row in rows:
-        name = row.get("method") or row["partitioner"] + (" + landmarks" if row["cap"] else "")
-        add_line(file, f"{question}, {row['set']}, {name}", origin_of(Settings(), [folder], protocol=protocol), row)
+        if question == "growth":
+            name = f"{row['entities']:,} entities"
+        else:
+            marked = " + landmarks" if question == "partitioners" and row["cap"] else ""
+            name = f"{row['set']}, {row.get('method') or row['partitioner']}{marked}"
+        add_line(file, f"{question}, {name}", origin, row)
 
 
 def write_page() -> None:
     """The tables of the page, from the records."""
-    lines = read_lines(DOCS / "results" / "division.jsonl")
-    methods = [
-        "| set, parts | method | triples | train | test | mean size | largest |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    partitioners = [
-        "| set, parts | partitioner | edge cut | valid links kept | with landmarks |",
-        "|---|---|---|---|---|",
-    ]
-    last = {"methods": "", "partitioners": ""}
-    with_landmarks = {line["key"].removesuffix(" + landmarks"): line for line in lines if line["cap"]}
-    for line in lines:
-        question = line["key"].split(",")[0]
-        if question == "partitioners" and line["cap"]:
-            continue
-        about = "" if last[question] == line["set"] else f"{line['set']}, {line['parts']}"
-        last[question] = line["set"]
-        if question == "methods":
-            kept = (
-                _spread(line[share]["mean"], line[share]["sd"]) for share in ("triples_kept", "train_kept", "test_kept")
-            )
-            sizes = f"{line['mean_size']['mean']:,.0f} | {line['max_size']['max']:,.0f}"
-            methods.append(f"| {about} | {line['method']} | {' | '.join(kept)} | {sizes} |")
-        else:
-            both = (_spread(row["valid_kept"], row["valid_kept_sd"]) for row in (line, with_landmarks[line["key"]]))
-            partitioners.append(
-                f"| {about} | {line['partitioner']} | {_share(line['edge_cut'])} | {' | '.join(both)} |"
-            )
+    records: dict[str, list[Figures]] = {"methods": [], "partitioners": [], "large": [], "growth": []}
+    for line in read_lines(DOCS / "results" / "division.jsonl"):
+        records[line["key"].split(",")[0]].append(line)
+    tables = {
+        "what methods keep": methods_table(records["methods"]),
+        "what partitioners keep": partitioners_table(records["partitioners"]),
+        "one large graph": large_table(records["large"]),
+        "growth of division": growth_table(records["growth"]),
+    }
     page = DOCS / "measurements" / "division.md"
-    text = page.read_text(encoding="utf-8")
-    for name, rows in (("what methods keep", methods), ("what partitioners keep", partitioners)):
-        before, _, rest = text.partition(f"<!-- {name} -->")
-        after = rest.partition(f"<!-- /{name} -->")[2]
-        table = "\n".join(rows)
-        text = f"{before}<!-- {name} -->\n{table}\n<!-- /{name} -->{after}"
-    page.write_text(text, encoding="utf-8")
+    for name, rows in tables.items():
+        put_table(page, name, "\n".join(rows))
 
 
-def _share(value: float) -> str:
-    return f"{value:.3f}".removeprefix("0")
+def methods_table(lines: list[Figures]) -> list[str]:
+    """What each method keeps."""
+    rows = ["| set, parts | method | triples | train | test | mean size | largest |", "|---" * 7 + "|"]
+    for about, line in _by_set(lines):
+        kept = (
+            _spread(line[share]["mean"], line[share]["sd"]) for share in ("triples_kept", "train_kept", "test_kept")
+        )
+        sizes = f"{line['mean_size']['mean']:,.0f} | {line['max_size']['max']:,.0f}"
+        rows.append(f"| {about} | {line['method']} | {' | '.join(kept)} | {sizes} |")
+    return rows
+
+
+def partitioners_table(lines: list[Figures]) -> list[str]:
+    """What each partitioner cuts and keeps, without landmarks and with."""
+    rows = ["| set, parts | partitioner | edge cut | valid links kept | with landmarks |", "|---" * 5 + "|"]
+    with_landmarks = {line["key"].removesuffix(" + landmarks"): line for line in lines if line["cap"]}
+    for about, line in _by_set([line for line in lines if not line["cap"]]):
+        both = (_spread(row["valid_kept"], row["valid_kept_sd"]) for row in (line, with_landmarks[line["key"]]))
+        rows.append(f"| {about} | {line['partitioner']} | {share_text(line['edge_cut'])} | {' | '.join(both)} |")
+    return rows
+
+
+def large_table(lines: list[Figures]) -> list[str]:
+    """Seconds of each step, and what is kept."""
+    steps = ("merge", "partition", "landmarks", "subgraphs")
+    rows = [
+        f"| set, parts | partitioner | {' | '.join(steps)} | in all, s | peak MB | triples | train | test |",
+        "|---" * 11 + "|",
+    ]
+    for about, line in _by_set(lines):
+        seconds = [f"{value:.1f}" for value in (*(line["seconds"][step] for step in steps), line["total_seconds"])]
+        kept = [share_text(line[share]) for share in ("triples_kept", "train_kept", "test_kept")]
+        name = "metis" if line["method"] == "csg" else line["method"]
+        cells = [about, name, *seconds, f"{line['peak_memory_mb']:,.0f}", *kept]
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows
+
+
+def growth_table(lines: list[Figures]) -> list[str]:
+    """Seconds and memory against the size."""
+    rows = ["| entities | triples | seconds | µs a triple | peak MB |", "|---" * 5 + "|"]
+    for line in sorted(lines, key=lambda line: line["entities"]):
+        seconds, triples = line["total_seconds"], line["triples"]
+        rows.append(
+            f"| {line['entities']:,} | {triples:,} | {seconds:.2f} | {1e6 * seconds / triples:.1f} "
+            f"| {line['peak_memory_mb']:,.0f} |"
+        )
+    return rows
+
+
+def _by_set(lines: list[Figures]) -> Iterator[tuple[str, Figures]]:
+    """Records with set and parts where they change."""
+    last = ""
+    for line in lines:
+        yield ("" if line["set"] == last else f"{line['set']}, {line['parts']}"), line
+        last = line["set"]
 
 
 def _spread(mean: float, deviation: float) -> str:
-    return f"{_share(mean)} ± {_share(deviation)}"
+    return f"{share_text(mean)} ± {share_text(deviation)}"
 
 
 def main() -> None:
@@ -250,10 +288,9 @@ def main() -> None:
         rows = compare_partitioners(arguments.folder, arguments.parts or 5, arguments.cap or 7_500, arguments.repeats)
     else:
         rows = measure_large(arguments.folder, arguments.parts or 40, arguments.cap or 100_000)
-    if arguments.json and arguments.question in ("methods", "partitioners"):
-        keep(arguments.json, arguments.question, rows, Path(arguments.folder), arguments.repeats)
-    elif arguments.json:
-        write_rows(arguments.json, rows, [Path(arguments.folder)] if arguments.folder else [])
+    if arguments.json:
+        folder = Path(arguments.folder) if arguments.folder else None
+        keep(arguments.json, arguments.question, rows, folder, arguments.repeats)
 
 
 if __name__ == "__main__":

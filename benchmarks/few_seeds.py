@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
-import statistics
 import zlib
 from collections import defaultdict
 from pathlib import Path
@@ -29,7 +27,8 @@ from largegnn.artifacts import Alignment, AlignmentTask, EntityEmbeddings, IntAr
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.data.links import num_held_out
 from largegnn.evaluation.pair_metrics import precision_recall_f1
-from largegnn.paper.origin import origin_of
+from largegnn.paper.origin import add_line, origin_of, read_lines
+from largegnn.paper.pages import mean_text, put_table
 from largegnn.runs.on_task import run_task
 from largegnn.runs.pipeline import resume_input
 from largegnn.runs.run import Run
@@ -129,8 +128,8 @@ def measure(run: Run, task: AlignmentTask) -> list[Row]:
     return rows
 
 
-def about(folder: Path, run: Run, task: AlignmentTask) -> Row:
-    """What a figure needs beside it."""
+def about(run: Run, task: AlignmentTask) -> Row:
+    """What a figure needs beside it and its origin."""
     return {
         "protocol": {
             "train": len(task.train_links),
@@ -139,7 +138,6 @@ def about(folder: Path, run: Run, task: AlignmentTask) -> Row:
             "ranked": "source to target, among all test targets; ties against us",
         },
         "seconds": round(sum(run.cost(name).seconds for name in run.finished())),
-        "origin": origin_of(run.settings, [folder], channels=run.channels()).model_dump(),
     }
 
 
@@ -151,17 +149,12 @@ def page(records: list[Row]) -> str:
     lines = ["| set | seeds | rounds | draws | cosine | CSLS | CSLS, rules | transport, rules | right | expected |"]
     lines.append("|" + "---|" * 10)
     for (name, share, rounds), rows in sorted(groups.items()):
-        cells = [_cell([row["hits@1"][system] for row in rows]) for system in SYSTEMS]
+        cells = [mean_text([row["hits@1"][system] for row in rows]) for system in SYSTEMS]
         judged = [row["accepted"] for row in rows if "accepted" in row]
-        cells += [_cell([one[key] for one in judged]) if judged else "" for key in ("precision", "expected")]
+        cells += [mean_text([one[key] for one in judged]) if judged else "" for key in ("precision", "expected")]
         seeds = rows[0]["protocol"]["train"] + rows[0]["protocol"]["valid"]
         lines.append(f"| {name} | {share:.0%} ({seeds:,}) | {rounds} | {len(rows)} | {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def _cell(values: list[float]) -> str:
-    text = f"{statistics.mean(values):.3f}".removeprefix("0")
-    return text if len(values) < 2 else f"{text} ± {statistics.stdev(values):.3f}".replace("± 0", "± ")
 
 
 def main() -> None:
@@ -176,26 +169,25 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=RECORDS)
     parser.add_argument("--page", action="store_true")
     options = parser.parse_args()
-    text = options.json.read_text(encoding="utf-8") if options.json.exists() else ""
-    records = [json.loads(line) for line in text.splitlines()]
+    records: list[Row] = read_lines(options.json) if options.json.exists() else []
     for folder in options.folders:
         loaded = api.load(folder).task
         for share in options.shares:
             task = drawn(loaded, folder.name, share, options.draw)
-            key = {"set": folder.name, "share": share, "draw": options.draw, "chosen": options.set}
-            if not any(key.items() <= row.items() for row in records):
+            what = {"set": folder.name, "share": share, "draw": options.draw, "chosen": options.set}
+            if not any(what.items() <= row.items() for row in records):
                 overrides = [f"rounds.number={options.rounds}", f"seed={options.draw}", *options.set]
                 place = "_".join([folder.name, f"{share:g}", str(options.draw), *options.set])
                 run = finished_run(options.runs / place, task, resolve(Settings, PRESETS, overrides=overrides))
+                origin = origin_of(run.settings, [folder], channels=run.channels())
                 for row in measure(run, task):
-                    records.append({**key, **row, **about(folder, run, task)})
-                    print(json.dumps(records[-1]), flush=True)
-                    with options.json.open("a", encoding="utf-8") as sink:
-                        sink.write(json.dumps(records[-1]) + "\n")
+                    key = ", ".join(
+                        [folder.name, f"{share:g}", *options.set, f"{row['rounds']} rounds, {options.draw}"]
+                    )
+                    records.append(add_line(options.json, key, origin, {**what, **row, **about(run, task)}))
+                    print(key, row, flush=True)
     if options.page:
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- few seeds -->")
-        after = rest.partition("<!-- /few seeds -->")[2]
-        PAGE.write_text(f"{before}<!-- few seeds -->\n{page(records)}\n<!-- /few seeds -->{after}", encoding="utf-8")
+        put_table(PAGE, "few seeds", page(records))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The paper's figures from stored results: `figures.py [--json docs/results/subgraphs.json] [--out docs/figures]`.
+"""The paper's figures from stored results: `figures.py [--json docs/results/subgraphs.jsonl] [--out docs/figures]`.
 
 Links kept in one subgraph, H@1 and peak memory against the number of subgraphs, one picture each, a panel for each data
 set. Methods differ in dash and shape as well as in grey, so the pictures read in black and white. What has no figures
@@ -55,7 +55,7 @@ def _scale(values: list[Any]) -> Any:
 def main() -> None:
     """Draw every figure there is something to draw of."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, default=DOCS / "results" / "subgraphs.json")
+    parser.add_argument("--json", type=Path, default=DOCS / "results" / "subgraphs.jsonl")
     parser.add_argument("--out", type=Path, default=DOCS / "figures")
     arguments = parser.parse_args()
     records = read_subgraphs(arguments.json)

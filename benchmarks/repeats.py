@@ -23,6 +23,7 @@ from largegnn.artifacts import Alignment, AlignmentTask, Evaluation
 from largegnn.data.inputs import DataInput
 from largegnn.evaluation.pair_metrics import precision_recall_f1
 from largegnn.paper.origin import add_line, origin_of, read_lines
+from largegnn.paper.pages import put_table
 from largegnn.runs.pipeline import run_pipeline
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages.match import MatchOutcome
@@ -118,13 +119,6 @@ def _grouped(records: list[Row], *, of_folds: bool) -> dict[tuple[str, tuple[str
     }
 
 
-def write_table(page: Path, mark: str, table: str) -> None:
-    """Put a table between its marks."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(f"<!-- {mark} -->")
-    after = rest.partition(f"<!-- /{mark} -->")[2]
-    page.write_text(f"{before}<!-- {mark} -->\n{table}\n<!-- /{mark} -->{after}", encoding="utf-8")
-
-
 def main() -> None:
     """Measure what is missing, and write the tables if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -146,8 +140,8 @@ def main() -> None:
                 print(key, {name: row["ideal"][name]["hits@1"] for name in row["ideal"]}, row["accepted"], flush=True)
     if options.page:
         records = read_lines(options.json)
-        write_table(DOCS / "measurements" / "results.md", "folds", table_of_folds(records))
-        write_table(DOCS / "measurements" / "alignment.md", "expected precision", table_of_precision(records))
+        put_table(DOCS / "measurements" / "results.md", "folds", table_of_folds(records))
+        put_table(DOCS / "measurements" / "alignment.md", "expected precision", table_of_precision(records))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from largegnn.paper.claims import claims_section
 from largegnn.paper.records import read_results
+from largegnn.paper.scorings import scoring_section
 from largegnn.paper.subgraph_records import read_subgraphs, subgraph_section
 from largegnn.paper.systems import read_systems
 from largegnn.paper.tables import fill_page, page_sections
@@ -20,8 +22,12 @@ ROOT = Path(__file__).parents[1]
 
 def render(page: Path, results: Path, configs: Path) -> str:
     """The page as it has to be."""
-    sections = page_sections(read_systems(configs), read_results(results))
-    sections["subgraphs"] = subgraph_section(read_subgraphs(results / "subgraphs.json"))
+    records = read_results(results)
+    systems = read_systems(configs)
+    sections = page_sections(systems, records)
+    sections["claims"] = claims_section(systems, records)
+    sections["scorings"] = scoring_section(records)
+    sections["subgraphs"] = subgraph_section(read_subgraphs(results / "subgraphs.jsonl"))
     return fill_page(page.read_text(encoding="utf-8"), sections)
 
 

@@ -24,6 +24,7 @@ from largegnn import api
 from largegnn.data.decisions import verdicts
 from largegnn.data.links import read_named_links
 from largegnn.paper.origin import origin_of
+from largegnn.paper.pages import put_table
 from largegnn.result import AlignmentResult
 from largegnn.review.session import ReviewSession
 from largegnn.review.worklist import Filters
@@ -112,10 +113,7 @@ def write_page() -> None:
         cells += [f"{one[name]:.3f}" for name in ("precision", "recall", "f1")]
         cells.append("" if one.get("corrected only") is None else f"{one['corrected only']:.3f}")
         lines.append(f"| {' | '.join(cells)} |")
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- table -->\n")
-    after = rest.partition("<!-- /table -->")[2]
-    table = "\n".join(lines)
-    PAGE.write_text(f"{before}<!-- table -->\n{table}\n<!-- /table -->{after}", encoding="utf-8")
+    put_table(PAGE, "table", "\n".join(lines))
 
 
 def files_of(folder: Path) -> tuple[Path, ...]:
@@ -155,7 +153,7 @@ def main() -> None:
         before, origin = pairs_of(first), stamp(given.folder, first, given)
 
         def keep(**row: Any) -> None:
-            line = json.dumps({**origin, **row})
+            line = json.dumps({"key": f"{given.folder.name}, {row['order']}, {row['decisions']}", **origin, **row})
             print(line, file=sys.stderr, flush=True)
             with given.out.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import statistics
 import time
 from collections import defaultdict
@@ -33,7 +32,8 @@ from largegnn.matching.candidates import edge_ranks
 from largegnn.matching.channels import ChannelContext, gather_candidates
 from largegnn.matching.relations import RelationCounts
 from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
-from largegnn.paper.origin import origin_of
+from largegnn.paper.origin import add_line, origin_of_run, read_lines
+from largegnn.paper.pages import put_table
 from largegnn.runs.pipeline import resume_input
 from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore
@@ -46,6 +46,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "aligned relations": {"rule_candidates": 0},
     "aligned relations, proposed pairs": {},
 }
+JUDGED = "among all entities that are no seeds, mean of both directions"
 SCORINGS = ("csls", "reciprocal", "partial_transport")
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "results" / "rules.jsonl"
@@ -130,8 +131,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=RECORDS)
     parser.add_argument("--page", action="store_true")
     options = parser.parse_args()
-    text = options.json.read_text(encoding="utf-8") if options.json.exists() else ""
-    records: list[Row] = [json.loads(line) for line in text.splitlines()]
+    records: list[Row] = read_lines(options.json) if options.json.exists() else []
     rows: list[Row] = []
     for name, runs in _runs(options.runs, options.members):
         label = f"{len(runs)} members" if len(runs) > 1 else runs[0].folder.name
@@ -142,16 +142,15 @@ def main() -> None:
                 own | {"rounds": runs[0].settings.rounds.number} | measure(runs[0], found, changes, options.links)
             )
             print(_line(label, variant, {key: [rows[-1][key]] for key in ("candidates", *SCORINGS, "seconds")}))
-            with options.json.open("a", encoding="utf-8") as sink:
-                sink.write(json.dumps(rows[-1] | _about(runs)) + "\n")
+            seeds = ", ".join(str(run.settings.seed) for run in runs)
+            origin = origin_of_run(runs[0], {"judged": JUDGED, "links": options.links, "random seeds": seeds})
+            add_line(options.json, f"{name}, {label}, {variant}, {options.links}", origin, rows[-1])
     for (name, variant), group in _grouped(rows, "set", "variant").items():
         if len(group) > 1:
             columns = {key: [row[key] for row in group] for key in ("candidates", *SCORINGS, "seconds")}
             print(_line(name, f"{variant} ({len(group)})", columns))
     if options.page:
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- pieces -->")
-        after = rest.partition("<!-- /pieces -->")[2]
-        PAGE.write_text(f"{before}<!-- pieces -->\n{page(records + rows)}\n<!-- /pieces -->{after}", encoding="utf-8")
+        put_table(PAGE, "pieces", page(records + rows))
 
 
 def page(records: list[Row]) -> str:
@@ -172,21 +171,11 @@ def _runs(folders: list[Path], are_members: bool) -> Iterator[tuple[str, list[Ru
     found: dict[str, list[Run]] = defaultdict(list)
     for folder in folders:
         given, settings = resume_input(folder)
-        found[Path(given.folder).name if given and given.folder else folder.name].append(
-            Run(settings, RunStore(folder), given)
-        )
+        # Matching is done with the defaults here, whatever the run did.
+        run = Run(settings.model_copy(update={"match": MatchSettings()}), RunStore(folder), given)
+        found[given.folder.name if given and given.folder else folder.name].append(run)
     for name, runs in found.items():
         yield from [(name, runs)] if are_members else [(name, [run]) for run in runs]
-
-
-def _about(runs: list[Run]) -> Row:
-    """What a figure needs beside it. Matching is done with the defaults here, whatever the run did."""
-    settings = runs[0].settings.model_copy(update={"match": MatchSettings()})
-    return {
-        "protocol": "among all entities that are no seeds, mean of both directions",
-        "seeds": [run.settings.seed for run in runs],
-        "origin": origin_of(settings, []).model_dump(),
-    }
 
 
 def _grouped(rows: list[Row], *keys: str) -> dict[tuple[Any, ...], list[Row]]:

@@ -3,8 +3,8 @@
 A server in a process of its own, and one client with one connection, as OpenRefine has it: batches of ten queries, and
 single ones. Names are drawn at random from the run: the very name, one with a letter missing, one word of it, and the
 identifier. Printed are queries a second by the clock and by the processor time of the server, which on a machine that
-others use too says more. Rows become lines of docs/results/serving.jsonl; `--page` writes the table of
-docs/measurements/reviewing.md from them.
+others use too says more. Rows become lines of docs/results/serving.jsonl and are not repeated; `--page` writes the
+table of docs/measurements/reviewing.md from them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from largegnn import api
-from largegnn.paper.origin import origin_of
-from largegnn.runs.pipeline import resume_input
+from largegnn.paper.origin import add_line, origin_of_run, read_lines
+from largegnn.paper.pages import put_table
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "results" / "serving.jsonl"
@@ -69,13 +69,10 @@ def ask(connection: http.client.HTTPConnection, texts: list[str]) -> None:
 def write_page() -> None:
     """The table of the page, from the records."""
     lines = ["| queries | in batches of | a second | a second of processor |", "|---|---|---|---|"]
-    for line in RECORDS.read_text(encoding="utf-8").splitlines():
-        one = json.loads(line)
+    for one in read_lines(RECORDS):
         rates = f"{one['per_second']:,.0f} | {one['per_processor_second']:,.0f}"
         lines.append(f"| {one['queries']} | {one['batch']} | {rates} |")
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- serving -->\n")
-    after, table = rest.partition("<!-- /serving -->")[2], "\n".join(lines)
-    PAGE.write_text(f"{before}<!-- serving -->\n{table}\n<!-- /serving -->{after}", encoding="utf-8")
+    put_table(PAGE, "serving", "\n".join(lines))
 
 
 def main() -> None:
@@ -91,13 +88,11 @@ def main() -> None:
         return
     texts = texts_of(given.run, 20_000)
     how = "one client, one connection, POST as a form, limit 5, names drawn at random with seed 0"
-    origin = {
-        "run": given.run.resolve().name,
-        "origin": origin_of(resume_input(given.run)[1], [], protocol={"client": how}).model_dump(),
-    }
+    name, origin = given.run.resolve().name, origin_of_run(api.open_run(given.run).run, {"client": how})
+    done = {line["key"] for line in read_lines(given.out)} if given.out.exists() else set()
     started = time.perf_counter()
     command = [sys.executable, "-m", "largegnn", "serve", str(given.run), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, given.out.open("w") as file:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         port = int(re.findall(r":(\d+)/", server.stdout.readline())[0])
         ready = {"ready_seconds": round(time.perf_counter() - started, 1)}
@@ -105,14 +100,17 @@ def main() -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port)
         for kind, wanted in texts.items():
             for size in (BATCH, 1):
+                key = f"{name}, {kind}, {size}"
+                if key in done:
+                    continue
                 used, begun, count = processor_seconds(server.pid), time.perf_counter(), 0
                 while time.perf_counter() - begun < given.seconds and count + size <= len(wanted):
                     ask(connection, wanted[count : count + size])
                     count += size
                 seconds, used = time.perf_counter() - begun, processor_seconds(server.pid) - used
                 rates = {"per_second": count / seconds, "per_processor_second": count / max(used, 0.01)}
-                row = {**origin, **ready, "queries": kind, "batch": size, **rates, "load": os.getloadavg()[0]}
-                print(json.dumps(row), file=file, flush=True)
+                row = {**ready, "queries": kind, "batch": size, **rates, "load": os.getloadavg()[0]}
+                add_line(given.out, key, origin, row)
                 print(kind, size, *(f"{rate:,.0f}" for rate in rates.values()), flush=True)
         server.terminate()
 

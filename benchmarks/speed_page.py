@@ -1,7 +1,7 @@
 """How long does each stage take, and what do settings do at a million? `speed_page.py`: docs/measurements/training.md.
 
 The columns of the first table are records of docs/results/speed.jsonl and growth.jsonl; one that is not there has no
-column. The rows of the second are those of million_choices.jsonl.
+column. The rows of the second are those of million_choices.jsonl, of the third those of step.jsonl made on a GPU.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import argparse
 from pathlib import Path
 
 from largegnn.paper.origin import read_lines
+from largegnn.paper.pages import put_table, share_text
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "measurements" / "training.md"
 COLUMNS = {
     "15K, two cores": "EN_FR_15K_V1, two cores",
     "ContEA_FR_EN, two cores": "ContEA_FR_EN, two cores",
-    "one million": "DEBIAN_FILES_1M, files to pairs, 25 epochs",
-    "ten epochs": "DEBIAN_FILES_1M, files to pairs, train and valid links as seeds",
+    "one million": "DEBIAN_FILES_1M, files to pairs, warm caches",
+    "empty caches": "DEBIAN_FILES_1M, files to pairs, 25 epochs",
+    "ten epochs, empty caches": "DEBIAN_FILES_1M, files to pairs, train and valid links as seeds",
     "ten epochs, train links alone": "DEBIAN_FILES_1M, files to pairs, all processors",
     "before": "DEBIAN_FILES_1M, files to pairs, rules by all processors",
     "ten million a side, two cores": "generated, 10,000,000 entities a side, two cores",
@@ -57,23 +59,26 @@ def choices() -> str:
     for line in lines:
         changed = ", ".join(f"`{part}`" for part in line["key"].split(", ")[1:])
         found = line["valid_hits@1"]
-        rows.append(f"| {changed} | {_share(found['cosine'])} | {_share(found['csls'])} |")
+        rows.append(f"| {changed} | {share_text(found['cosine'])} | {share_text(found['csls'])} |")
     return "\n".join(rows)
 
 
-def _share(value: float) -> str:
-    return f"{value:.3f}".removeprefix("0")
+def steps() -> str:
+    """A row for each kind of training step on a GPU."""
+    rows = ["| step | ms | ms, first epoch | GPU MB |", "|---|---|---|---|"]
+    for line in read_lines(DOCS / "results" / "step.jsonl"):
+        if line["key"].startswith("drawn, "):
+            name = line["key"].removeprefix("drawn, ")
+            rows.append(f"| {name} | {line['ms']:.1f} | {line['first_ms']:.1f} | {line['gpu_mb']:,.0f} |")
+    return "\n".join(rows)
 
 
 def main() -> None:
     """Write the tables between their marks."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    text = PAGE.read_text(encoding="utf-8")
-    for name, found in (("speed by stage", table()), ("choices at a million", choices())):
-        before, _, rest = text.partition(f"<!-- {name} -->")
-        after = rest.partition(f"<!-- /{name} -->")[2]
-        text = f"{before}<!-- {name} -->\n{found}\n<!-- /{name} -->{after}"
-    PAGE.write_text(text, encoding="utf-8")
+    put_table(PAGE, "speed by stage", table())
+    put_table(PAGE, "choices at a million", choices())
+    put_table(PAGE, "steps at a million", steps())
 
 
 if __name__ == "__main__":

@@ -28,8 +28,9 @@ from largegnn.embedding.losses import alignment_loss, reconstruction_loss
 from largegnn.embedding.sampling import batch_nodes, dropout, sample_nodes
 from largegnn.embedding.structure import build_structure
 from largegnn.machine.metering import Meter
-from largegnn.paper.origin import write_rows
+from largegnn.paper.origin import add_line, origin_of
 from largegnn.seams.tables import PARTITIONERS
+from largegnn.settings import Settings
 
 Figures = dict[str, Any]
 
@@ -164,7 +165,7 @@ def main() -> None:
     """Measure the three steps and print how they compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", help="data set folder")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--json", type=Path, help="add the figures to this file")
     arguments = parser.parse_args()
     results = [measure(our_step, arguments.folder, dim, 21) for dim in (64, 128)]
     results.append(measure(naive_step, arguments.folder, 128, 2))
@@ -174,8 +175,10 @@ def main() -> None:
         leaner = naive["added_memory_mb"] / max(1.0, figures["added_memory_mb"])
         print(f"{figures['case']:<40} {faster:>9.1f} times faster, {leaner:.1f} times leaner than the naive step")
     if arguments.json:
-        rows = [{**figures, "threads": torch.get_num_threads()} for figures in results]
-        write_rows(arguments.json, rows, [Path(arguments.folder)])
+        folder = Path(arguments.folder)
+        origin = origin_of(Settings(), [folder], protocol={"threads": torch.get_num_threads()})
+        for figures in results:
+            add_line(arguments.json, f"{folder.name}, {figures['case']}", origin, figures)
 
 
 if __name__ == "__main__":

@@ -6,15 +6,14 @@
     step_gpu.py accuracy FILE.npz            H@1 of the test links after training, plain and captured, several seeds
 
 The graph is drawn at random, in the size of a subgraph of DEBIAN_FILES_1M: 100,000 entities, 391,513 triples with hubs,
-11,700 seeds in each of 40 overlapping subgraphs. Needs numpy, scipy and torch alone. `--json FILE` keeps the figures.
-FILE.npz holds the arrays of a `SubgraphSet`, `num_entities` and `num_relations`; for the accuracy also `all_triples`
-and `test_links`.
+11,700 seeds in each of 40 overlapping subgraphs. Needs numpy, scipy and torch alone; `--json FILE`, which adds a
+record for each row, needs the whole package. FILE.npz holds the arrays of a `SubgraphSet`, `num_entities` and
+`num_relations`; for the accuracy also `all_triples` and `test_links`.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -262,6 +261,27 @@ def compare_accuracy(arguments: argparse.Namespace) -> list[Figures]:
     return rows
 
 
+def keep(file: Path, question: str, rows: list[Figures], subgraphs: str) -> None:
+    """Add a record for each row."""
+    # Here and not above: the other questions run where neither polars nor pydantic is installed.
+    from largegnn.paper.origin import add_line, origin_of
+    from largegnn.settings import Settings
+
+    origin = origin_of(Settings(), [], channels=[], protocol={"command": f"step_gpu.py {question}"})
+    for row in rows:
+        add_line(file, f"{subgraphs}, {name_of(row)}", origin, row)
+
+
+def name_of(row: Figures) -> str:
+    """What a row was measured of."""
+    for key in ("what", "kernel"):
+        if key in row:
+            return str(row[key])
+    precision = "" if row.get("precision", "float32") == "float32" else f", {row['precision']}"
+    tables = ", tables in main memory" if row.get("tables") == "host" else ""
+    return ("plain" if row.get("step") == "plain" else "captured") + tables + precision
+
+
 def sizes_of(arguments: argparse.Namespace) -> tuple[int, int, int, int, int]:
     """Parts, entities, and nodes, triples and seeds of a part."""
     return arguments.parts, arguments.entities, arguments.nodes, arguments.triples, arguments.seeds
@@ -284,7 +304,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rows = questions[arguments.question](arguments)
     if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
+        keep(arguments.json, arguments.question, rows, Path(arguments.file).name if arguments.file else "drawn")
 
 
 if __name__ == "__main__":

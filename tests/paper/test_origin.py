@@ -10,9 +10,21 @@ from pathlib import Path
 
 import pytest
 
+from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
 from largegnn.paper import origin as origins
-from largegnn.paper.origin import Origin, add_line, data_checksum, machine_name, origin_of, read_lines
+from largegnn.paper.origin import (
+    Origin,
+    add_line,
+    command,
+    data_checksum,
+    machine_name,
+    origin_of,
+    origin_of_run,
+    read_lines,
+)
+from largegnn.runs.run import Run
+from largegnn.runs.store import RunStore
 from largegnn.settings import Settings
 from largegnn.version import __version__
 
@@ -38,6 +50,21 @@ def test_an_origin_names_no_host_user_or_folder(origin: Origin, toy_folder: Path
     text = origin.model_dump_json()
     for private in (platform.node(), str(toy_folder.parent), str(Path.home()), str(Path.cwd())):
         assert not private or f'"{private}' not in text
+
+
+def test_figures_of_a_run_come_from_its_settings_and_files(toy_folder: Path, tmp_path: Path) -> None:
+    settings = Settings.of({"seed": 3, "channels": ["structure"]})
+    names = toy_folder / "rel_triples_1"
+    run = Run(settings, RunStore(tmp_path / "run"), DataInput(folder=toy_folder, source_names=names))
+    found = origin_of_run(run, {"client": "one"})
+    assert found == origin_of(settings, [toy_folder, names], channels=["structure"], protocol={"client": "one"})
+    assert set(found.data) == {"toy", "rel_triples_1"}
+    assert origin_of_run(Run(settings, RunStore(tmp_path / "run")), {}).data == {}, "arrays and frames have no file"
+
+
+def test_a_command_is_told_without_its_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("sys.argv", [str(tmp_path / "cluster.py"), "accuracy", str(tmp_path / "SET"), "--parts", "5"])
+    assert command() == "cluster.py accuracy SET --parts 5"
 
 
 def test_without_a_repository_the_commit_is_not_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from largegnn.errors import InputError
+from largegnn.paper.origin import origin_of
 from largegnn.paper.records import (
     ResultRecord,
     add_record,
@@ -20,10 +21,12 @@ from largegnn.paper.records import (
     summarise_records,
     supersede,
 )
+from largegnn.paper.scorings import scoring_section
 from largegnn.paper.subgraph_records import mean_rows, read_subgraphs, subgraph_section
 from largegnn.paper.systems import BEST, PLAIN, TABLES, PaperSystem, read_systems
 from largegnn.paper.tables import fill_page, make_rows, page_sections, rows_as_json, table_markdown
 from largegnn.settings import Settings
+from largegnn.version import __version__
 
 ROOT = Path(__file__).parents[2]
 
@@ -222,30 +225,47 @@ def test_stored_records_belong_to_systems() -> None:
     assert {(one.dataset, one.system) for one in read_results(ROOT / "docs" / "results")} <= known
 
 
-def subgraph(seed: int = 0, **changes: Any) -> dict[str, Any]:
-    shares = {"train_kept": 1.0, "test_kept": 0.9 + seed / 50, "hits@1": None, "peak_memory_mb": None}
-    return {"dataset": "A", "method": "csg", "parts": 3, "random_seed": seed} | shares | changes
+def test_scorings_side_by_side(tmp_path: Path) -> None:
+    figures = {"cosine": {"hits@1": 0.5}, "csls": {"hits@1": 0.6}, "transport+rules": {"hits@1": 0.7}}
+    other = figures | {"transport+rules": {"hits@1": 0.8}}
+    file = write(tmp_path, record(ideal=figures), record(seed=1, ideal=other), record("LargeEA", ideal=figures))
+    table = scoring_section(read_records(file))
+    assert "| EN_FR_15K_V1 | LargeGNN | .500 ± .000 | .600 ± .000 | – | – | .750 ± .071 | 2 |" in table
+    assert "LargeEA" not in table
+
+
+def subgraph(seed: int = 0, parts: int = 3, **changes: Any) -> dict[str, Any]:
+    origin = origin_of(Settings(seed=seed), []).model_dump()
+    names = {"key": f"A, csg, {parts}, {seed}", "dataset": "A", "method": "csg", "parts": parts, "random_seed": seed}
+    return names | {"train_kept": 1.0, "test_kept": 0.9 + seed / 50, "origin": origin} | changes
+
+
+def write_lines(file: Path, *lines: dict[str, Any]) -> Path:
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
 
 
 def test_subgraph_records(tmp_path: Path) -> None:
-    file = tmp_path / "subgraphs.json"
-    file.write_text(json.dumps([subgraph(), subgraph(1), subgraph(parts=4) | {"hits@1": 0.5}]))
+    trained = [subgraph(seed, 4, **{"hits@1": hits}) for seed, hits in enumerate((0.5, 0.6))]
+    file = write_lines(tmp_path / "subgraphs.jsonl", *trained, subgraph(), subgraph(1))
     records = read_subgraphs(file)
     assert mean_rows(records, "test_kept")[0] == {
         "dataset": "A",
         "method": "csg",
         "parts": 3,
         "value": pytest.approx(0.91),
+        "spread": pytest.approx(0.02 / 2**0.5),
         "runs": 2,
     }
     section = subgraph_section(records)
-    assert "| A | CSG (METIS + landmarks) | .910 | .900 |" in section
+    assert "| A | CSG (METIS + landmarks) | .910 | .910 |" in section
+    assert "| A | CSG (METIS + landmarks) | .550 ± .071 |" in section
     assert "figures/hits.svg" in section
+    assert f"version {__version__}" in section
     assert "Peak memory of training, MB, against the number of subgraphs: not run." in section
-    for wrong in (subgraph(method="kmeans"), subgraph(test_kept=2), subgraph()):
-        file.write_text(json.dumps([subgraph(), wrong]))
-        with pytest.raises(InputError, match="record 2"):
-            read_subgraphs(file)
+    for wrong in (subgraph(method="kmeans"), subgraph(test_kept=2), subgraph(), subgraph(1, origin=None)):
+        with pytest.raises(InputError, match="line 2"):
+            read_subgraphs(write_lines(file, subgraph(), wrong))
 
 
 def test_figures_are_drawn_and_differ_without_colour(tmp_path: Path) -> None:

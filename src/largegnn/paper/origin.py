@@ -18,7 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -29,13 +29,18 @@ from largegnn.machine.locks import hold
 from largegnn.settings import Settings, StrictModel, flat_settings
 from largegnn.version import __version__
 
+if TYPE_CHECKING:
+    from largegnn.runs.run import Run
+
 __all__ = [
     "Machine",
     "Origin",
     "add_line",
+    "command",
     "data_checksum",
     "machine_name",
     "origin_of",
+    "origin_of_run",
     "read_lines",
     "write_rows",
 ]
@@ -104,6 +109,12 @@ def origin_of(
     )
 
 
+def origin_of_run(run: Run, protocol: Mapping[str, Plain]) -> Origin:
+    """The origin of figures measured here and now on a finished run: its settings, its channels, the files it read."""
+    files = [] if run.given is None else [path for path in vars(run.given).values() if path is not None]
+    return origin_of(run.settings, files, channels=run.channels(), protocol=protocol)
+
+
 def add_line(file: Path, key: str, origin: Origin, figures: Mapping[str, Any]) -> dict[str, Any]:
     """Add a record to a file of lines, whoever else adds to it; a key that is there already is refused."""
     line = {"key": key, **figures, "origin": origin.model_dump()}
@@ -122,10 +133,14 @@ def write_rows(
     file: Path, rows: Sequence[Mapping[str, Any]], data: Iterable[Path] = (), settings: Settings | None = None
 ) -> None:
     """Write what a benchmark measured, a record for each row; the protocol is the command that was called."""
-    words = [Path(word).name if "/" in word else word for word in sys.argv]
-    origin = origin_of(settings or Settings(), data, protocol={"command": " ".join(words)}).model_dump()
+    origin = origin_of(settings or Settings(), data, protocol={"command": command()}).model_dump()
     lines = [{"key": f"{file.stem} {number}", **row, "origin": origin} for number, row in enumerate(rows)]
     write_text(file, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def command() -> str:
+    """How this program was called, without the folders of this machine."""
+    return " ".join(Path(word).name if "/" in word else word for word in sys.argv)
 
 
 def read_lines(file: Path) -> list[dict[str, Any]]:

@@ -46,18 +46,17 @@ __all__ = [
     "ResultRecord",
     "Summary",
     "add_record",
+    "made_by",
     "read_records",
     "read_results",
     "summarise_records",
     "supersede",
-    "versions_of",
 ]
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Measure = Literal["hits@1", "hits@5", "hits@10", "mrr"]
 _MEASURES: tuple[Measure, ...] = ("hits@1", "hits@5", "hits@10", "mrr")
-_NO_RECORDS = ("subgraphs.json",)
 SUPERSEDED = "superseded"
 FIRST_VERSION = "0.1.0"  # of records that do not say
 
@@ -132,8 +131,7 @@ class Summary:
 
 def read_results(folder: Path) -> list[ResultRecord]:
     """The records of all files of a folder; none where there is no folder."""
-    files = sorted(file for file in folder.glob("*.json") if file.name not in _NO_RECORDS)
-    return [record for file in files for record in read_records(file)]
+    return [record for file in sorted(folder.glob("*.json")) for record in read_records(file)]
 
 
 def read_records(file: Path) -> list[ResultRecord]:
@@ -197,14 +195,16 @@ def summarise_records(
     return Summary(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0, len(values))
 
 
-def versions_of(runs: Sequence[ResultRecord]) -> tuple[str, ...]:
-    """What made the runs, in words."""
-    found = []
+def made_by(runs: Sequence[ResultRecord]) -> str:
+    """What made the runs, in words: versions, each with its commits."""
+    commits: dict[str, dict[str, None]] = {}
     for record in runs:
         made = record.origin
         commit = made.commit[:8] if made is not None and made.commit else "unknown"
-        found.append(f"version {made.version if made else FIRST_VERSION}, commit {commit}")
-    return tuple(dict.fromkeys(found))
+        commits.setdefault(made.version if made else FIRST_VERSION, {})[commit] = None
+    return "; ".join(
+        f"version {version}, commit{'s' if len(own) > 1 else ''} {', '.join(own)}" for version, own in commits.items()
+    )
 
 
 def _check_together(file: Path, records: Sequence[ResultRecord]) -> None:

@@ -1,13 +1,13 @@
 """What depends on the number of subgraphs (the paper's figures): stored records, and a table of them.
 
-In: `docs/results/subgraphs.json`, a list of records, one for a division of a data set, with what training on it gave
-where it was measured. Out: checked values; means over random seeds; the Markdown of `docs/measurements/results.md`.
+In: `docs/results/subgraphs.jsonl`, a line for a division of a data set and the training over it, or for the memory of
+one. Out: checked values; means over random seeds; the Markdown of `docs/measurements/results.md`.
 """
 
 from __future__ import annotations
 
-import json
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,8 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, ValidationError
 
 from largegnn.errors import InputError
-from largegnn.paper.origin import Origin
-from largegnn.paper.records import FIRST_VERSION
+from largegnn.paper.origin import Origin, read_lines
 from largegnn.paper.tables import markdown_table
 from largegnn.settings import StrictModel
 
@@ -37,38 +36,32 @@ FIGURES = {
 
 
 class SubgraphRecord(StrictModel):
-    """One division, and what training on it gave where that was measured."""
+    """One division and the training over it, as far as it was measured."""
 
     model_config = ConfigDict(populate_by_name=True)
 
+    key: str
     dataset: str = Field(min_length=1)
     method: Literal["csg", "cps", "sbp"]
     parts: int = Field(ge=1)
     random_seed: int = Field(ge=0)
-    train_kept: Share
-    test_kept: Share
-    hits_1: Share | None = Field(alias="hits@1")
-    peak_memory_mb: Amount | None
+    train_kept: Share | None = None
+    test_kept: Share | None = None
+    hits_1: Share | None = Field(default=None, alias="hits@1")
+    peak_memory_mb: Amount | None = None
     peak_gpu_mb: Amount | None = None
     mean_size: Amount | None = None
     max_size: int | None = None
-    machine: str | None = None
-    origin: Origin | None = None
+    origin: Origin
 
 
 def read_subgraphs(file: Path) -> list[SubgraphRecord]:
     """The records of a file; a wrong one is refused with its place."""
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise InputError("the stored results cannot be read", where=str(file), found=str(error)) from None
-    if not isinstance(content, list):
-        raise InputError("stored results are a list of records", where=str(file), found=type(content).__name__)
-    records: dict[tuple[str, str, int, int], SubgraphRecord] = {}
-    for number, entry in enumerate(content, start=1):
-        where = f"{file}, record {number}"
+    records: dict[str, SubgraphRecord] = {}
+    for number, line in enumerate(read_lines(file), start=1):
+        where = f"{file}, line {number}"
         try:
-            record = SubgraphRecord.model_validate(entry)
+            record = SubgraphRecord.model_validate(line)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             place = ".".join(str(part) for part in first["loc"]) or "the record"
@@ -78,43 +71,48 @@ def read_subgraphs(file: Path) -> list[SubgraphRecord]:
                 expected=f"{place}: {first['msg']}",
                 found=repr(first["input"])[:200],
             ) from None
-        key = (record.dataset, record.method, record.parts, record.random_seed)
-        if key in records:
-            raise InputError("a division is recorded twice", where=where, found=", ".join(map(str, key)))
-        records[key] = record
+        if record.key in records:
+            raise InputError("a division is recorded twice", where=where, found=record.key)
+        records[record.key] = record
     return list(records.values())
 
 
 def mean_rows(records: Sequence[SubgraphRecord], measure: str) -> list[dict[str, Any]]:
-    """A measure by data set, method and number of parts: the mean over random seeds, of those that have it."""
+    """A measure by data set, method and number of parts: mean and sample deviation over random seeds."""
     values: dict[tuple[str, str, int], list[float]] = {}
     for record in records:
         value = record.model_dump(by_alias=True)[measure]
         if value is not None:
             values.setdefault((record.dataset, record.method, record.parts), []).append(value)
     return [
-        {"dataset": dataset, "method": method, "parts": parts, "value": statistics.fmean(found), "runs": len(found)}
-        for (dataset, method, parts), found in values.items()
+        {
+            "dataset": dataset,
+            "method": method,
+            "parts": parts,
+            "value": statistics.fmean(found),
+            "spread": statistics.stdev(found) if len(found) > 1 else 0.0,
+            "runs": len(found),
+        }
+        for (dataset, method, parts), found in sorted(values.items(), key=_place)
     ]
 
 
+def _place(item: tuple[tuple[str, str, int], list[float]]) -> tuple[str, int, int]:
+    """Sets by name, methods as they are listed, whatever order the runs ended in."""
+    (dataset, method, parts), _ = item
+    return dataset, list(METHOD_NAMES).index(method), parts
+
+
 def subgraph_section(records: Sequence[SubgraphRecord]) -> str:
-    """The pictures that can be drawn, a table of their figures, what was not run, and what is not known of the runs."""
-    blocks = []
-    older = [record for record in records if record.origin is None]
-    if older:
-        unknown = sum(record.machine is None for record in older)
-        blocks.append(
-            f"Recorded by version {FIRST_VERSION}, commit unknown: {len(older)} of {len(records)} divisions; "
-            f"the machine of {unknown} was not recorded."
-        )
+    """Where the figures come from, the pictures that can be drawn, a table of each, and what was not run."""
+    blocks = ["\n".join(f"- Recorded by {made}: {count} runs." for made, count in sorted(_makers(records).items()))]
     for measure, (name, title) in FIGURES.items():
         rows = mean_rows(records, measure)
         if not rows:
             blocks.append(f"{title[0].upper()}{title[1:]}, against the number of subgraphs: not run.")
             continue
         blocks.append(f"![{title} against the number of subgraphs](../figures/{name}.svg)")
-        found = {(row["dataset"], row["method"], row["parts"]): row["value"] for row in rows}
+        found = {(row["dataset"], row["method"], row["parts"]): row for row in rows}
         parts = sorted({row["parts"] for row in rows})
         lines = [
             [dataset, METHOD_NAMES[method], *(_shown(found.get((dataset, method, count)), measure) for count in parts)]
@@ -127,7 +125,20 @@ def subgraph_section(records: Sequence[SubgraphRecord]) -> str:
     return "\n\n".join(blocks)
 
 
-def _shown(value: float | None, measure: str) -> str:
-    if value is None:
+def _makers(records: Sequence[SubgraphRecord]) -> Counter[str]:
+    """How many records each version and machine made."""
+    made: Counter[str] = Counter()
+    for record in records:
+        origin, machine = record.origin, record.origin.machine
+        where = f"{machine.cores} CPU cores" + (f" and {machine.gpu}" if machine.gpu else "")
+        made[f"version {origin.version}, commit {(origin.commit or 'unknown')[:8]}, on {where}"] += 1
+    return made
+
+
+def _shown(row: dict[str, Any] | None, measure: str) -> str:
+    if row is None:
         return "–"
-    return f"{value:,.0f}" if measure == "mean_size" or measure.endswith("_mb") else f"{value:.3f}".removeprefix("0")
+    if measure == "mean_size" or measure.endswith("_mb"):
+        return f"{row['value']:,.0f}"
+    value, spread = (f"{row[name]:.3f}".removeprefix("0") for name in ("value", "spread"))
+    return f"{value} ± {spread}" if measure == "hits@1" and row["runs"] > 1 else value

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from largegnn.errors import InputError
-from largegnn.paper.records import ResultRecord, Summary, summarise_records, versions_of
+from largegnn.paper.records import ResultRecord, Summary, made_by, summarise_records
 from largegnn.paper.systems import BEST, DATASETS, PLAIN, TABLES, PaperSystem, Table, short_settings
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "make_rows",
     "page_sections",
     "rows_as_json",
+    "summary_text",
     "table_markdown",
 ]
 
@@ -60,7 +61,7 @@ class Row:
     runs: int
     cells: dict[str, Cell]
     other_settings: tuple[str, ...] = ()  # of the runs, where those of the system's file have changed since
-    versions: tuple[str, ...] = ()  # that made the runs
+    made_by: str = ""  # which versions made the runs
 
 
 def _ideal(decoding: str, measure: Literal["hits@1", "hits@5", "mrr"]) -> Callable[[ResultRecord], float | None]:
@@ -158,9 +159,7 @@ def make_rows(systems: Sequence[PaperSystem], records: Sequence[ResultRecord], t
     for system in (system for system in systems if table in system.tables):
         runs = [record for record in records if (record.dataset, record.system) == (system.dataset, system.name)]
         cells = {key: _cell(figure, system, runs) for key, figure in figures.items()}
-        rows.append(
-            Row(system.dataset, system.name, len(runs), cells, _other_settings(system, runs), versions_of(runs))
-        )
+        rows.append(Row(system.dataset, system.name, len(runs), cells, _other_settings(system, runs), made_by(runs)))
     return rows
 
 
@@ -249,7 +248,7 @@ def _origins(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         if row.runs:
             changes = f"; with settings that the file no longer has: {'; '.join(row.other_settings)}"
-            text = f"{' and '.join(row.versions)}{changes if row.other_settings else ''}"
+            text = f"{row.made_by}{changes if row.other_settings else ''}"
             said.setdefault(text, []).append(row.system)
     return ["\n".join(f"- Recorded by {text}: {', '.join(names)}." for text, names in said.items())] if said else []
 
@@ -268,7 +267,7 @@ def _grid(rows: Sequence[Row], figures: Sequence[_Figure]) -> str:
         for line, row in zip(shown, rows, strict=True):
             cell = row.cells[figure.key]
             line += [_value(cell.paper, figure.form)] if has_paper else []
-            line += [_summary(cell.ours, figure.form) if row.runs else NOT_RUN]
+            line += [summary_text(cell.ours, figure.form) if row.runs else NOT_RUN]
             line += [_signed(cell.difference)] if has_paper and figure.compared else []
     for line, row in zip(shown, rows, strict=True):
         line.append(str(row.runs))
@@ -289,7 +288,7 @@ def _best(systems: Sequence[PaperSystem], records: Sequence[ResultRecord]) -> st
         if dataset in DATASETS and DATASETS[dataset].is_absent and not any(runs.values()):
             continue
         cells = [
-            _summary(summarise_records(runs[name], figure.ours), figure.form) if runs[name] else NOT_RUN
+            summary_text(summarise_records(runs[name], figure.ours), figure.form) if runs[name] else NOT_RUN
             for figure in figures
             for name in (PLAIN, BEST)
         ]
@@ -311,14 +310,15 @@ def _costs(systems: Sequence[PaperSystem], records: Sequence[ResultRecord]) -> s
         own = [record for record in records if (record.dataset, record.system) == (system.dataset, system.name)]
         for machine in dict.fromkeys(record.machine for record in own):
             there = [record for record in own if record.machine == machine]
-            cells = [_summary(summarise_records(there, figure), "number") for figure in figures]
+            cells = [summary_text(summarise_records(there, figure), "number") for figure in figures]
             paper = _value(system.paper.get("memory_mb"), "number")
             rows.append([system.dataset, system.name, machine, *cells, paper, str(len(there))])
     columns = ("data set", "system", "machine", "partition s", "partition MB", "training s", "training MB", "GPU MB")
     return markdown_table([*columns, "paper MB", "runs"], rows) if rows else f"{NOT_RUN.capitalize()}."
 
 
-def _summary(summary: Summary | None, form: str) -> str:
+def summary_text(summary: Summary | None, form: str = "share") -> str:
+    """Mean and deviation as a table shows them."""
     if summary is None:
         return "–"
     spread = f" ± {_value(summary.deviation, form)}" if summary.runs > 1 else ""

@@ -1,0 +1,39 @@
+"""Tables of records in the documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from largegnn.errors import InputError
+from largegnn.paper.pages import mean_text, put_table, share_text
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.5, ".500"), (1.0, "1.000"), (0.0004, ".000"), (-0.0125, "-.013")])
+def test_a_share_has_three_digits(value: float, text: str) -> None:
+    assert share_text(value) == text
+
+
+def test_several_values_have_their_sample_deviation() -> None:
+    assert mean_text([0.5]) == ".500"
+    assert mean_text([0.4, 0.6]) == ".500 ± .141"
+
+
+def test_a_table_goes_between_its_marks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- a -->\nold\n<!-- /a -->\nafter <!-- b -->\n<!-- /b -->\n")
+    put_table(page, "a", "| new |")
+    put_table(page, "b", "| other |")
+    assert page.read_text() == ("before\n<!-- a -->\n| new |\n<!-- /a -->\nafter <!-- b -->\n| other |\n<!-- /b -->\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["no marks", "<!-- a -->", "<!-- /a --> <!-- a -->", "<!-- a --><!-- /a --><!-- a --><!-- /a -->"]
+)
+def test_a_page_without_one_place_is_left_as_it_is(tmp_path: Path, text: str) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    with pytest.raises(InputError, match="no one place"):
+        put_table(page, "a", "| new |")
+    assert page.read_text() == text
