@@ -1,12 +1,12 @@
-"""What do a few wrong seeds cost? `wrong_seeds.py EN_DE_15K_V1 EN_FR_15K_V1 [--repeats 2]`.
+"""What do a few wrong seeds cost? `wrong_seeds.py EN_DE_15K_V1 EN_FR_15K_V1 [--repeats 3]`.
 
 The first set's seeds were inferred and about 2 % are wrong; its file `recovered_link_margin.tsv` says how sure each is
 (a margin, or that the names are equal). It is trained with all seeds, without the tenth of the lowest margin, and
 without a tenth drawn at random, which costs as many seeds but removes no more wrong ones than others. In the second
 set, whose seeds are right, 2 % of the seeds exchange their targets. If the wrong seeds of the first set explain its
 distance from the paper, both differences are of that size.
-Paper protocol (seeds = train + valid, test sources against all test targets, ties against us), structure only; H@1 by
-cosine and CSLS. The setting is small (d = 32, 15 epochs), so that ten runs take minutes: compare within the table.
+The setting is that of plain LargeGNN in the paper's tables (`configs/paper`: seeds = train + valid, structure only);
+test sources against all test targets, ties against us; H@1 by cosine and CSLS.
 Finished runs are lines of `docs/results/wrong_seeds.jsonl` and not repeated.
 """
 
@@ -28,13 +28,14 @@ from largegnn.errors import InputError
 from largegnn.evaluation.measures import summarise
 from largegnn.evaluation.metrics import rank_links_by
 from largegnn.paper.origin import add_line, origin_of, read_lines
+from largegnn.paper.systems import PLAIN, read_systems
 from largegnn.runs.on_task import run_task
-from largegnn.settings import PRESETS, Settings, resolve
+from largegnn.settings import Settings
 
-RECORDS = Path(__file__).parents[1] / "docs" / "results" / "wrong_seeds.jsonl"
+ROOT = Path(__file__).parents[1]
+RECORDS = ROOT / "docs" / "results" / "wrong_seeds.jsonl"
 MARGINS = "recovered_link_margin.tsv"
 DROPPED, WRONG = 0.1, 0.02
-SMALL = {"dim": 32, "epochs": 15, "negatives": 1_000}
 VARIANTS = ("all seeds", "without the least sure tenth", "without a tenth at random", "2 % of the seeds wrong")
 
 
@@ -118,7 +119,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("inferred", type=Path, help="folder of the set whose seeds were inferred")
     parser.add_argument("right", type=Path, help="folder of the set whose seeds are right")
-    parser.add_argument("--repeats", type=int, default=2, help="random seeds of each variant")
+    parser.add_argument("--repeats", type=int, default=3, help="random seeds of each variant")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--json", type=Path, default=RECORDS)
     arguments = parser.parse_args()
@@ -126,6 +127,8 @@ def main() -> None:
         raise InputError("nothing says how sure its seeds are", where=str(arguments.inferred), expected=MARGINS)
     rows = read_lines(arguments.json) if arguments.json.exists() else []
     done = {row["key"] for row in rows}
+    systems = read_systems(ROOT / "configs" / "paper")
+    plain = {system.dataset: system.settings for system in systems if system.name == PLAIN}
     planned = [(arguments.inferred, variant) for variant in VARIANTS[:3]]
     planned += [(arguments.right, variant) for variant in (VARIANTS[0], VARIANTS[3])]
     for random_seed in range(arguments.repeats):
@@ -133,9 +136,7 @@ def main() -> None:
             key = f"{folder.name}, {variant}, {random_seed}"
             if key in done:
                 continue
-            values: dict[str, Any] = {"seed": random_seed, "device": arguments.device, "channels": ["structure"]}
-            values |= {"protocol": {"seeds_from": "train+valid"}, "train": SMALL}
-            settings = resolve(Settings, PRESETS, "15k", values=values)
+            settings = plain[folder.name].model_copy(update={"seed": random_seed, "device": arguments.device})
             pair = api.load(folder)
             found = measure(pair.task, variant_seeds(pair, folder, variant, random_seed), settings)
             about = {"set": folder.name, "variant": variant, "random_seed": random_seed}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -42,6 +43,34 @@ def test_every_record_says_where_it_comes_from(file: Path) -> None:
         else:
             origin = Origin.model_validate(line["origin"])
             assert origin.commit is not None
+
+
+def git(*words: str) -> str:
+    return subprocess.run(["git", "-C", traced.ROOT, *words], capture_output=True, text=True, check=True).stdout
+
+
+def test_the_program_of_every_record_is_in_the_history() -> None:
+    """By its commit, by git's name of its files, or by a line that says which commit has the same program."""
+    try:
+        shallow = git("rev-parse", "--is-shallow-repository").strip() == "true"
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no repository here")
+    if shallow:
+        pytest.skip("the history is cut off here")
+    commits = set(git("rev-list", "HEAD").split())
+    trees = set(git("rev-parse", *(f"{commit}:src/largegnn" for commit in commits)).split())
+    rows = [line.split("\t") for line in (traced.RESULTS / "commits.tsv").read_text().splitlines()[1:]]
+    same_program = {lost: present for lost, present, _ in rows}
+    assert set(same_program.values()) <= commits
+    assert not set(same_program) & commits, "a commit of the history needs no line"
+    origins = [Origin.model_validate(line["origin"]) for file in LINES for line in read_lines(file) if "origin" in line]
+    origins += [record.origin for record in read_results(traced.RESULTS) if record.origin is not None]
+    unknown = {
+        origin.commit
+        for origin in origins
+        if (origin.commit or "").removesuffix("+") not in commits | set(same_program) and origin.tree not in trees
+    }
+    assert not unknown
 
 
 def test_every_result_says_where_it_comes_from() -> None:

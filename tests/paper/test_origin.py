@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import re
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -70,7 +71,31 @@ def test_a_command_is_told_without_its_folders(monkeypatch: pytest.MonkeyPatch, 
 def test_without_a_repository_the_commit_is_not_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(origins, "__file__", str(tmp_path / "largegnn" / "paper" / "origin.py"))
     (tmp_path / "largegnn").mkdir()
-    assert origins._commit() is None
+    assert origins._committed() == (None, None)
+
+
+def test_the_program_is_known_by_its_files_and_not_where_it_was_changed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    package = tmp_path / "src" / "largegnn"
+    (package / "paper").mkdir(parents=True)
+    (package / "version.py").write_text("one")
+    monkeypatch.setattr(origins, "__file__", str(package / "paper" / "origin.py"))
+
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=x", "-c", "user.email=x@x")
+        return subprocess.run(["git", "-C", tmp_path, *who, *words], check=True, capture_output=True, text=True).stdout
+
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    commit, tree = origins._committed()
+    git("commit", "-q", "--amend", "-m", "another name")
+    later, same = origins._committed()
+    assert commit != later == git("rev-parse", "HEAD").strip()
+    assert tree == same == git("rev-parse", "HEAD:src/largegnn").strip()
+    (package / "version.py").write_text("two")
+    assert origins._committed() == (f"{later}+", None)
 
 
 def test_a_checksum_tells_names_and_contents_apart(tmp_path: Path) -> None:

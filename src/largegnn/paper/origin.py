@@ -1,9 +1,9 @@
 """Where a figure comes from: what every record says besides its figures, and the one way to write a line of records.
 
-In: the settings of a run, the files it read. Out: an `Origin`: version, commit, date, machine, libraries, channels,
-protocol, settings that differ from the defaults, random seed, checksum of the data. Nothing in it names a host, a user
-or a folder. Records of benchmarks are lines of a JSON file, each `{"key": ..., "origin": {...}, figures ...}`; the
-records of whole systems (`records`) carry the same `origin`.
+In: the settings of a run, the files it read. Out: an `Origin`: version, commit and files of the program, date, machine,
+libraries, channels, protocol, settings that differ from the defaults, random seed, checksum of the data. Nothing in it
+names a host, a user or a folder. Records of benchmarks are lines of a JSON file, each
+`{"key": ..., "origin": {...}, figures ...}`; the records of whole systems (`records`) carry the same `origin`.
 Cost: one pass over the data for the checksum, a call of git.
 """
 
@@ -65,6 +65,8 @@ class Origin(StrictModel):
 
     version: str
     commit: str | None  # with "+" behind it where the program had changes that no commit has
+    # Git's name of the package's files, which stays the same where history is written anew and commits change theirs.
+    tree: str | None = None
     date: str
     machine: Machine
     libraries: dict[str, str]
@@ -95,9 +97,11 @@ def origin_of(
     defaults = flat_settings(Settings().model_dump(mode="json"))
     own = flat_settings(settings.model_dump(mode="json"))
     changed = {key: value for key, value in own.items() if key not in ("seed", "device") and defaults.get(key) != value}
+    commit, tree = _committed()
     return Origin(
         version=__version__,
-        commit=_commit(),
+        commit=commit,
+        tree=tree,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         machine=_machine(settings.device),
         libraries={"python": platform.python_version(), **_versions()},
@@ -198,8 +202,8 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _commit() -> str | None:
-    """The commit of the program's own files, or None where they are in no repository."""
+def _committed() -> tuple[str | None, str | None]:
+    """The commit of the program's own files and git's name of them, as far as they are in a repository unchanged."""
     package = Path(__file__).parents[1]
 
     def git(*words: str) -> str:
@@ -209,7 +213,8 @@ def _commit() -> str | None:
     try:
         # A repository that only happens to be around an installed package says nothing about it.
         if not git("ls-files", "--", "version.py"):
-            return None
-        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--", ".") else "")
+            return None, None
+        commit, changed = git("rev-parse", "HEAD"), git("status", "--porcelain", "--", ".")
+        return (f"{commit}+", None) if changed else (commit, git("rev-parse", "HEAD:./"))
     except (OSError, subprocess.CalledProcessError):
-        return None
+        return None, None
