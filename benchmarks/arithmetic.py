@@ -11,8 +11,8 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from largegnn.paper.origin import read_lines
 from largegnn.paper.pages import put_table
+from largegnn.paper.record_lines import read_lines
 from largegnn.paper.tables import markdown_table
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -27,8 +27,9 @@ from largegnn import api
 from largegnn.artifacts import Alignment, AlignmentTask, IntArray, are_among
 from largegnn.data.links import num_held_out
 from largegnn.evaluation.pair_metrics import precision_recall_f1
-from largegnn.paper.origin import add_line, origin_of, read_lines
+from largegnn.paper.origin import origin_of
 from largegnn.paper.pages import put_table, share_text
+from largegnn.paper.record_lines import add_line, read_lines
 from largegnn.runs.on_task import run_task
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages.match import MatchOutcome

@@ -11,13 +11,11 @@ sets of its own. `--page` writes the tables of docs/measurements/training.md and
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import json
-import math
 import statistics
 import tempfile
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -27,14 +25,15 @@ import torch
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings
-from largegnn.embedding import dual_amn, integrate
+from largegnn.embedding import dual_amn
 from largegnn.errors import InputError
 from largegnn.evaluation.measures import summarise
 from largegnn.evaluation.metrics import Ranks, rank_links_by, rank_matrix
 from largegnn.machine.devices import choose_device
 from largegnn.matching.dense import dense_plan
-from largegnn.paper.origin import add_line, origin_of, read_lines
-from largegnn.paper.pages import mean_text, put_table, share_text
+from largegnn.paper.origin import origin_of
+from largegnn.paper.pages import difference, difference_text, mean_text, put_table
+from largegnn.paper.record_lines import add_line, read_lines
 from largegnn.planning.sizes import plan_division
 from largegnn.runs.on_task import run_task
 from largegnn.settings import PRESETS, Settings, resolve
@@ -83,7 +82,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "GCN": {"train": {"encoder": "gcn"}},
     "undivided": {"division": {"parts": 1}, "landmarks": {"enabled": False}, "train": {"repartition_every": 0}},
     "average": {"integrate": {"method": "average"}},
-    "average, all alike": {"integrate": {"method": "average"}, "alike": True},
+    "plain average": {"integrate": {"method": "plain_average"}},
     "rounds": ROUNDS,
     "rounds of 20 epochs": ROUNDS | {"rounds": {"number": 5, "epochs": 20}},
     "rounds of 5 epochs": ROUNDS | {"rounds": {"number": 8, "epochs": 5}},
@@ -96,16 +95,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-@contextlib.contextmanager
-def patched(variant: dict[str, Any]) -> Iterator[None]:
-    """Changes that are no settings: how many layers, and a mean that counts all subgraphs alike."""
-    with contextlib.ExitStack() as stack:
-        if "depth" in variant:
-            stack.enter_context(mock.patch.object(dual_amn, "_NUM_LAYERS", variant["depth"]))
-        if variant.get("alike"):
-            # So much for every subgraph that the neighbours it keeps do not count.
-            stack.enter_context(mock.patch.object(integrate, "_WITHOUT_NEIGHBORS", np.float32(1e6)))
-        yield
+def with_layers(variant: dict[str, Any]) -> AbstractContextManager[object]:
+    """A change that is no setting: how many layers."""
+    return mock.patch.object(dual_amn, "_NUM_LAYERS", variant.get("depth", dual_amn._NUM_LAYERS))
 
 
 def without_test_links(task: AlignmentTask) -> AlignmentTask:
@@ -131,7 +123,7 @@ def measure(task: AlignmentTask, variant: dict[str, Any], seed: int, device: str
     """One run: H@1 of the held-out links, and its seconds."""
     settings = settings_of(task, variant, seed, device)
     last = "rounds" if settings.rounds.number else "integrate"
-    with patched(variant), tempfile.TemporaryDirectory() as folder:
+    with with_layers(variant), tempfile.TemporaryDirectory() as folder:
         run = run_task(folder, task, settings=settings, last=last)
         seconds = sum(run.cost(name).seconds for name in run.finished())
         return hits_of(task, run.final_embeddings(), device) | {"seconds": round(seconds, 1)}
@@ -170,21 +162,54 @@ def page(rows: list[dict[str, Any]], variants: list[str]) -> str:
     """H@1 of these variants, and what they add to the default with the deviations of both together."""
     lines = ["| set | variant | runs | cosine | CSLS | transport | CSLS, difference |", "|---" * 7 + "|"]
     for folder in sorted({row["set"] for row in rows}):
-        groups = {name: [row for row in rows if (row["set"], row["variant"]) == (folder, name)] for name in variants}
+        groups = {name: runs_of(rows, folder, name) for name in variants}
         for name, own in groups.items():
             if own:
                 found = [mean_text([row[scoring] for row in own]) for scoring in SCORINGS]
-                gain = "" if name == "default" else _difference(own, groups["default"])
+                gain = "" if name == "default" else difference_text(*gain_of(own, groups["default"]))
                 lines.append(f"| {folder} | {name} | {len(own)} | {' | '.join(found)} | {gain} |")
     return "\n".join(lines)
 
 
-def _difference(own: list[dict[str, Any]], default: list[dict[str, Any]]) -> str:
-    """What CSLS gains; a difference only beyond the deviation behind it."""
-    both = [[row["csls"] for row in rows] for rows in (own, default)]
-    gain = statistics.fmean(both[0]) - statistics.fmean(both[1])
-    spread = math.hypot(*(statistics.stdev(values) for values in both if len(values) > 1))
-    return f"{'-' if gain < 0 else '+'}{share_text(abs(gain))} ± {share_text(spread)}"
+def summary(rows: list[dict[str, Any]], variants: list[str]) -> str:
+    """A row for each variant: what it adds by CSLS on each set, whether that is a difference, how long it takes."""
+    folders = sorted({row["set"] for row in rows if row["variant"] in variants})
+    lines = [f"| variant | {' | '.join(folders)} | by CSLS | time |", "|---" * (len(folders) + 3) + "|"]
+    defaults = {folder: runs_of(rows, folder, "default") for folder in folders}
+    shown = [mean_text([row["csls"] for row in defaults[folder]]) for folder in folders]
+    lines.append(f"| **default** | {' | '.join(shown)} | | |")
+    for name in variants:
+        groups = {folder: runs_of(rows, folder, name) for folder in folders}
+        found = {folder: gain_of(own, defaults[folder]) for folder, own in groups.items() if own}
+        cells = [difference_text(*found[folder]) if folder in found else "" for folder in folders]
+        times = statistics.fmean(seconds(groups[folder]) / seconds(defaults[folder]) for folder in found)
+        lines.append(f"| {name} | {' | '.join(cells)} | {verdict(list(found.values()))} | {times:.1f} |")
+    return "\n".join(lines)
+
+
+def verdict(found: list[tuple[float, float]]) -> str:
+    """What all sets say together: better or worse than the default only beyond the deviation, and on every set."""
+    signs = {0 if abs(gain) <= spread else 1 if gain > 0 else -1 for gain, spread in found}
+    if {1, -1} <= signs:
+        return "better and worse"
+    if 0 in signs and len(signs) > 1:
+        return "better on some" if 1 in signs else "worse on some"
+    return {1: "**better**", -1: "worse", 0: "no difference"}[signs.pop()]
+
+
+def runs_of(rows: list[dict[str, Any]], folder: str, variant: str) -> list[dict[str, Any]]:
+    """The runs of a variant on a set."""
+    return [row for row in rows if (row["set"], row["variant"]) == (folder, variant)]
+
+
+def seconds(own: list[dict[str, Any]]) -> float:
+    """How long a run takes; some wait for a compiler or another program."""
+    return float(statistics.median(row["seconds"] for row in own))
+
+
+def gain_of(own: list[dict[str, Any]], default: list[dict[str, Any]]) -> tuple[float, float]:
+    """What a variant adds to CSLS, with the deviation."""
+    return difference([row["csls"] for row in own], [row["csls"] for row in default])
 
 
 def write_pages(rows: list[dict[str, Any]]) -> None:
@@ -193,7 +218,7 @@ def write_pages(rows: list[dict[str, Any]]) -> None:
     rounds = [name for name in found if "rounds" in name]
     others = [name for name in found if name not in ("default", *rounds)]
     put_table(DOCS / "measurements" / "alignment.md", "rounds by valid links", page(rows, ["default", *rounds]))
-    put_table(DOCS / "measurements" / "training.md", "choices by valid links", page(rows, ["default", *others]))
+    put_table(DOCS / "measurements" / "training.md", "choices by valid links", summary(rows, others))
 
 
 def main() -> None:

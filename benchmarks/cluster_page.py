@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from largegnn.paper.origin import read_lines
 from largegnn.paper.pages import put_table
+from largegnn.paper.record_lines import read_lines
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "results" / "cluster.jsonl"

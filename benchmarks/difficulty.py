@@ -30,7 +30,7 @@ from scipy.sparse import csgraph
 
 from largegnn.artifacts import AlignmentTask, IntArray
 from largegnn.datasets.generator import generate_pair
-from largegnn.paper.origin import write_rows
+from largegnn.paper.record_lines import write_rows
 from largegnn.settings import WORLD_PRESETS, WorldSettings, resolve
 
 FloatArray = npt.NDArray[np.float32]

@@ -25,8 +25,9 @@ import numpy as np
 from largegnn import api
 from largegnn.artifacts import AlignmentTask
 from largegnn.division import warm_up
-from largegnn.paper.origin import add_line, origin_of, read_lines
+from largegnn.paper.origin import origin_of
 from largegnn.paper.pages import put_table, share_text
+from largegnn.paper.record_lines import add_line, read_lines
 from largegnn.settings import METHODS, PRESETS, Settings, WorldSettings, resolve
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -27,8 +27,9 @@ from largegnn.artifacts import Alignment, AlignmentTask, EntityEmbeddings, IntAr
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.data.links import num_held_out
 from largegnn.evaluation.pair_metrics import precision_recall_f1
-from largegnn.paper.origin import add_line, origin_of, read_lines
+from largegnn.paper.origin import origin_of
 from largegnn.paper.pages import mean_text, put_table
+from largegnn.paper.record_lines import add_line, read_lines
 from largegnn.runs.on_task import run_task
 from largegnn.runs.pipeline import resume_input
 from largegnn.runs.run import Run

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from largegnn.datasets.generator import generate_pair
-from largegnn.paper.origin import add_line, origin_of, read_lines
+from largegnn.paper.origin import origin_of
+from largegnn.paper.record_lines import add_line, read_lines
 from largegnn.runs.on_task import run_task
 from largegnn.runs.store import RunStore
 from largegnn.settings import PRESETS, Settings, WorldSettings, resolve

@@ -19,7 +19,7 @@ from largegnn.data.readers import read_triples
 from largegnn.data.vocabulary import code_batches
 from largegnn.division.merge import merge
 from largegnn.machine.metering import Meter
-from largegnn.paper.origin import write_rows
+from largegnn.paper.record_lines import write_rows
 
 Figures = dict[str, Any]
 

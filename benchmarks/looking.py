@@ -22,8 +22,9 @@ import numpy as np
 
 from largegnn import api
 from largegnn.machine.metering import Meter
-from largegnn.paper.origin import add_line, origin_of_run, read_lines
+from largegnn.paper.origin import origin_of_run
 from largegnn.paper.pages import put_table
+from largegnn.paper.record_lines import add_line, read_lines
 from largegnn.result import AlignmentResult
 from largegnn.review.worklist import Filters
 

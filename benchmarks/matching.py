@@ -20,7 +20,7 @@ import numpy as np
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray, Neighbors
 from largegnn.machine.metering import Meter
-from largegnn.paper.origin import write_rows
+from largegnn.paper.record_lines import write_rows
 from largegnn.settings import Settings
 
 Figures = dict[str, Any]

@@ -31,8 +31,9 @@ from largegnn.literals.candidates import SideTexts, literal_candidates
 from largegnn.literals.profiles import profile_predicates
 from largegnn.literals.texts import EntityTexts, identifier_names, texts_of_side
 from largegnn.matching.candidates import preferred
-from largegnn.paper.origin import add_line, origin_of
+from largegnn.paper.origin import origin_of
 from largegnn.paper.pages import put_table
+from largegnn.paper.record_lines import add_line
 from largegnn.settings import Settings, resolve
 
 ROOT = Path(__file__).parents[1]

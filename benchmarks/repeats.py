@@ -22,8 +22,9 @@ import numpy as np
 from largegnn.artifacts import Alignment, AlignmentTask, Evaluation
 from largegnn.data.inputs import DataInput
 from largegnn.evaluation.pair_metrics import precision_recall_f1
-from largegnn.paper.origin import add_line, origin_of, read_lines
+from largegnn.paper.origin import origin_of
 from largegnn.paper.pages import put_table
+from largegnn.paper.record_lines import add_line, read_lines
 from largegnn.runs.pipeline import run_pipeline
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages.match import MatchOutcome

@@ -32,8 +32,9 @@ from largegnn.matching.candidates import edge_ranks
 from largegnn.matching.channels import ChannelContext, gather_candidates
 from largegnn.matching.relations import RelationCounts
 from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
-from largegnn.paper.origin import add_line, origin_of_run, read_lines
+from largegnn.paper.origin import origin_of_run
 from largegnn.paper.pages import put_table
+from largegnn.paper.record_lines import add_line, read_lines
 from largegnn.runs.pipeline import resume_input
 from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore

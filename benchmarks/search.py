@@ -23,7 +23,7 @@ import torch
 
 from largegnn.machine.metering import Meter
 from largegnn.matching.searchers import SearchOptions, search, search_both
-from largegnn.paper.origin import write_rows
+from largegnn.paper.record_lines import write_rows
 from largegnn.seams.tables import SEARCHERS
 
 Figures = dict[str, Any]

@@ -23,8 +23,9 @@ from pathlib import Path
 import numpy as np
 
 from largegnn import api
-from largegnn.paper.origin import add_line, origin_of_run, read_lines
+from largegnn.paper.origin import origin_of_run
 from largegnn.paper.pages import put_table
+from largegnn.paper.record_lines import add_line, read_lines
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "results" / "serving.jsonl"

@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from largegnn.paper.origin import read_lines
 from largegnn.paper.pages import put_table, share_text
+from largegnn.paper.record_lines import read_lines
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "measurements" / "training.md"

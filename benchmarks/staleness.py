@@ -30,7 +30,8 @@ from largegnn.embedding.row_state import DenseState, RowState
 from largegnn.embedding.shards import DenseCenter, TableShard
 from largegnn.embedding.visits import PlannedVisit, Visitor, sample_others
 from largegnn.machine.progress import Work
-from largegnn.paper.origin import add_line, origin_of
+from largegnn.paper.origin import origin_of
+from largegnn.paper.record_lines import add_line
 from largegnn.runs.on_task import run_task
 from largegnn.settings import Settings
 from largegnn.stages import train

@@ -28,7 +28,8 @@ from largegnn.embedding.losses import alignment_loss, reconstruction_loss
 from largegnn.embedding.sampling import batch_nodes, dropout, sample_nodes
 from largegnn.embedding.structure import build_structure
 from largegnn.machine.metering import Meter
-from largegnn.paper.origin import add_line, origin_of
+from largegnn.paper.origin import origin_of
+from largegnn.paper.record_lines import add_line
 from largegnn.seams.tables import PARTITIONERS
 from largegnn.settings import Settings
 

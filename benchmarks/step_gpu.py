@@ -264,7 +264,8 @@ def compare_accuracy(arguments: argparse.Namespace) -> list[Figures]:
 def keep(file: Path, question: str, rows: list[Figures], subgraphs: str) -> None:
     """Add a record for each row."""
     # Here and not above: the other questions run where neither polars nor pydantic is installed.
-    from largegnn.paper.origin import add_line, origin_of
+    from largegnn.paper.origin import origin_of
+    from largegnn.paper.record_lines import add_line
     from largegnn.settings import Settings
 
     origin = origin_of(Settings(), [], channels=[], protocol={"command": f"step_gpu.py {question}"})

@@ -27,7 +27,7 @@ from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.trainer import Trainer
 from largegnn.machine.metering import Meter
-from largegnn.paper.origin import write_rows
+from largegnn.paper.record_lines import write_rows
 from largegnn.runs.on_task import run_task
 from largegnn.runs.store import RunStore
 from largegnn.settings import PRESETS, Settings, TrainSettings, resolve

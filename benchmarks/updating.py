@@ -24,8 +24,9 @@ from largegnn import api
 from largegnn.artifacts import IntArray, Mask
 from largegnn.data.load import LoadedPair
 from largegnn.evaluation.metrics import rank_links_by
-from largegnn.paper.origin import add_line, origin_of, read_lines
+from largegnn.paper.origin import origin_of
 from largegnn.paper.pages import mean_text, put_table
+from largegnn.paper.record_lines import add_line, read_lines
 from largegnn.result import AlignmentResult
 from largegnn.settings import Settings
 

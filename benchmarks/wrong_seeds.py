@@ -27,7 +27,8 @@ from largegnn.data.load import LoadedPair
 from largegnn.errors import InputError
 from largegnn.evaluation.measures import summarise
 from largegnn.evaluation.metrics import rank_links_by
-from largegnn.paper.origin import add_line, origin_of, read_lines
+from largegnn.paper.origin import origin_of
+from largegnn.paper.record_lines import add_line, read_lines
 from largegnn.paper.systems import PLAIN, read_systems
 from largegnn.runs.on_task import run_task
 from largegnn.settings import Settings

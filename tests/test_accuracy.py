@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from largegnn.paper.origin import read_lines
+from largegnn.paper.record_lines import read_lines
 from tests.test_benchmarks import SCRIPTS, load
 
 guards = load(SCRIPTS[0].parent / "guards.py")

@@ -59,3 +59,14 @@ def test_settings_are_compared_by_valid_links_alone(
         assert 0 < rows[0][scoring] <= 1
     choices.report([{"set": "x", "variant": "default", "seed": seed, **row} for seed, row in enumerate(rows)])
     assert "2 runs" in capsys.readouterr().out
+
+
+def test_a_choice_is_better_only_beyond_the_deviation_and_on_every_set() -> None:
+    verdict = load(SCRIPTS[0].parent / "choices.py").verdict
+    better, worse, same = (0.02, 0.01), (-0.02, 0.01), (0.01, 0.01)
+    assert verdict([better, better]) == "**better**"
+    assert verdict([worse, worse]) == "worse"
+    assert verdict([same, same]) == "no difference"
+    assert verdict([better, same]) == "better on some"
+    assert verdict([worse, same]) == "worse on some"
+    assert verdict([better, worse, same]) == "better and worse"

@@ -9,7 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from largegnn.paper.origin import Origin, read_lines
+from largegnn.paper.origin import Origin
+from largegnn.paper.record_lines import read_lines
 from largegnn.paper.records import read_results
 from tests.test_docs import script
 

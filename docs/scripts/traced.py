@@ -19,15 +19,14 @@ the figures that name no record; a test fails where there is one. What others pu
 from __future__ import annotations
 
 import json
-import math
 import re
-import statistics
 import sys
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from largegnn.paper.pages import difference
 from largegnn.paper.systems import read_systems
 
 ROOT = Path(__file__).parents[2]
@@ -66,16 +65,14 @@ def figure(address: str) -> str:
     values = find(file, key, path)
     if wants_number:
         return str(len(values))
-    mean = statistics.fmean(values)
+    taken = [0.0]
     if other:
         taken = find("paper", key, path, file) if other == "paper" else find(file, other, path)
-        difference = mean - statistics.fmean(taken)
-        text, both = f"{'-' if difference < 0 else '+'}{shown(abs(difference), path)}", [values, taken]
-    else:
-        text, both = shown(mean, path), [values]
-    # Of a difference: that of its two ends together. One run has none.
-    spreads = [statistics.stdev(one) for one in both if len(one) > 1]
-    return f"{text} ± {shown(math.hypot(*spreads), path)}" if wants_spread and spreads else text
+    gain, deviation = difference(values, taken)
+    sign = ("-" if gain < 0 else "+") if other else ""
+    # One run has no deviation.
+    spread = f" ± {shown(deviation, path)}" if wants_spread and max(len(values), len(taken)) > 1 else ""
+    return f"{sign}{shown(abs(gain), path)}{spread}"
 
 
 def find(file: str, key: str, path: str, dataset: str = "") -> list[float]:

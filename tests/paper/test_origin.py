@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import re
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from largegnn.data.inputs import DataInput
-from largegnn.errors import InputError
 from largegnn.paper import origin as origins
-from largegnn.paper.origin import (
-    Origin,
-    add_line,
-    command,
-    data_checksum,
-    machine_name,
-    origin_of,
-    origin_of_run,
-    read_lines,
-)
+from largegnn.paper.origin import Origin, data_checksum, machine_name, origin_of, origin_of_run
 from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore
 from largegnn.settings import Settings
@@ -61,11 +49,6 @@ def test_figures_of_a_run_come_from_its_settings_and_files(toy_folder: Path, tmp
     assert found == origin_of(settings, [toy_folder, names], channels=["structure"], protocol={"client": "one"})
     assert set(found.data) == {"toy", "rel_triples_1"}
     assert origin_of_run(Run(settings, RunStore(tmp_path / "run")), {}).data == {}, "arrays and frames have no file"
-
-
-def test_a_command_is_told_without_its_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("sys.argv", [str(tmp_path / "cluster.py"), "accuracy", str(tmp_path / "SET"), "--parts", "5"])
-    assert command() == "cluster.py accuracy SET --parts 5"
 
 
 def test_without_a_repository_the_commit_is_not_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -110,21 +93,6 @@ def test_a_checksum_tells_names_and_contents_apart(tmp_path: Path) -> None:
     (tmp_path / "e").mkdir()
     (tmp_path / "e" / "y").write_text("1")
     assert data_checksum(tmp_path / "e") == data_checksum(tmp_path / "d"), "the folder's own name does not matter"
-
-
-def test_lines_are_added_once_by_whoever(tmp_path: Path, origin: Origin) -> None:
-    file = tmp_path / "lines.jsonl"
-    with ThreadPoolExecutor(4) as pool:
-        for number in range(12):
-            pool.submit(add_line, file, f"run {number}", origin, {"hits": number / 12})
-    lines = read_lines(file)
-    assert sorted(line["hits"] for line in lines) == [number / 12 for number in range(12)]
-    assert Origin.model_validate(lines[0]["origin"]) == origin
-    with pytest.raises(InputError, match="there already"):
-        add_line(file, "run 3", origin, {})
-    file.write_text(json.dumps({"no": "key"}) + "\n")
-    with pytest.raises(InputError, match="line 1"):
-        read_lines(file)
 
 
 def test_a_machine_in_words() -> None:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from largegnn.paper.pages import share_text
+from largegnn.paper.pages import difference_text
 from largegnn.paper.records import ResultRecord, Summary, summarise_records
 from largegnn.paper.systems import BEST, DATASETS, PLAIN, PRINTED, PaperSystem
 from largegnn.paper.tables import markdown_table
@@ -87,13 +87,13 @@ def claims_section(systems: Sequence[PaperSystem], records: Sequence[ResultRecor
 def verdict(ours: Summary, other: Summary | float) -> str:
     """The difference with its deviation, and whether it is one."""
     ends = [ours, other] if isinstance(other, Summary) else [ours]
-    difference = ours.mean - (other.mean if isinstance(other, Summary) else other)
-    text = f"{'-' if difference < 0 else '+'}{share_text(abs(difference))}"
-    if min(end.runs for end in ends) < 2:
-        return f"{text}, one run"
+    gain = ours.mean - (other.mean if isinstance(other, Summary) else other)
     deviation = math.hypot(*(end.deviation for end in ends))
-    word = "no difference" if abs(difference) <= deviation else "holds" if difference > 0 else "**against**"
-    return f"{text} ± {share_text(deviation)}, {word}"
+    text = difference_text(gain, deviation)
+    if min(end.runs for end in ends) < 2:
+        return f"{text.partition(' ±')[0]}, one run"
+    word = "no difference" if abs(gain) <= deviation else "holds" if gain > 0 else "**against**"
+    return f"{text}, {word}"
 
 
 def _cell(claim: Claim, dataset: str, systems: Sequence[PaperSystem], records: Sequence[ResultRecord]) -> str:

@@ -1,9 +1,8 @@
-"""Where a figure comes from: what every record says besides its figures, and the one way to write a line of records.
+"""Where a figure comes from: what every record says besides its figures.
 
 In: the settings of a run, the files it read. Out: an `Origin`: version, commit and files of the program, date, machine,
 libraries, channels, protocol, settings that differ from the defaults, random seed, checksum of the data. Nothing in it
-names a host, a user or a folder. Records of benchmarks are lines of a JSON file, each
-`{"key": ..., "origin": {...}, figures ...}`; the records of whole systems (`records`) carry the same `origin`.
+names a host, a user or a folder. The records of benchmarks (`record_lines`) and of whole systems (`records`) carry it.
 Cost: one pass over the data for the checksum, a call of git.
 """
 
@@ -12,20 +11,15 @@ from __future__ import annotations
 import datetime
 import hashlib
 import importlib.metadata
-import json
 import platform
 import subprocess
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from largegnn.errors import InputError, StorageError
-from largegnn.machine.atomic import write_text
 from largegnn.machine.devices import choose_device, machine_memory_mb, num_processors
-from largegnn.machine.locks import hold
 from largegnn.settings import Settings, StrictModel, flat_settings
 from largegnn.version import __version__
 
@@ -35,14 +29,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Machine",
     "Origin",
-    "add_line",
-    "command",
     "data_checksum",
     "machine_name",
     "origin_of",
     "origin_of_run",
-    "read_lines",
-    "write_rows",
+    "today",
 ]
 
 Plain = str | int | float | bool | None
@@ -102,7 +93,7 @@ def origin_of(
         version=__version__,
         commit=commit,
         tree=tree,
-        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        date=today(),
         machine=_machine(settings.device),
         libraries={"python": platform.python_version(), **_versions()},
         channels=list(settings.channels if channels is None else channels),
@@ -117,48 +108,6 @@ def origin_of_run(run: Run, protocol: Mapping[str, Plain]) -> Origin:
     """The origin of figures measured here and now on a finished run: its settings, its channels, the files it read."""
     files = [] if run.given is None else [path for path in vars(run.given).values() if path is not None]
     return origin_of(run.settings, files, channels=run.channels(), protocol=protocol)
-
-
-def add_line(file: Path, key: str, origin: Origin, figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Add a record to a file of lines, whoever else adds to it; a key that is there already is refused."""
-    line = {"key": key, **figures, "origin": origin.model_dump()}
-    try:
-        with hold(file.parent / ".lock", wait=True):
-            if file.exists() and any(known["key"] == key for known in read_lines(file)):
-                raise InputError("a record of this key is there already", where=str(file), found=key)
-            with file.open("a", encoding="utf-8") as sink:
-                sink.write(json.dumps(line) + "\n")
-    except OSError as error:
-        raise StorageError(f"cannot write {file}: {error.strerror or error}") from error
-    return line
-
-
-def write_rows(
-    file: Path, rows: Sequence[Mapping[str, Any]], data: Iterable[Path] = (), settings: Settings | None = None
-) -> None:
-    """Write what a benchmark measured, a record for each row; the protocol is the command that was called."""
-    origin = origin_of(settings or Settings(), data, protocol={"command": command()}).model_dump()
-    lines = [{"key": f"{file.stem} {number}", **row, "origin": origin} for number, row in enumerate(rows)]
-    write_text(file, "".join(json.dumps(line) + "\n" for line in lines))
-
-
-def command() -> str:
-    """How this program was called, without the folders of this machine."""
-    return " ".join(Path(word).name if "/" in word else word for word in sys.argv)
-
-
-def read_lines(file: Path) -> list[dict[str, Any]]:
-    """The records of a file of lines; a line that is none is refused with its number."""
-    found = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
-        try:
-            record = json.loads(line)
-        except ValueError:
-            record = None
-        if not isinstance(record, dict) or not isinstance(record.get("key"), str):
-            raise InputError("not a record", where=f"{file}, line {number}", expected='{"key": ..., ...}', found=line)
-        found.append(record)
-    return found
 
 
 def data_checksum(path: Path) -> str:
@@ -178,6 +127,11 @@ def machine_name(device: str) -> str:
     machine = _machine(device)
     cores = f"{machine.cores} CPU cores"
     return f"{machine.gpu}, {cores}" if machine.gpu else f"{cores} ({machine.architecture})"
+
+
+def today() -> str:
+    """The date, everywhere the same one."""
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
 def _machine(device: str) -> Machine:

@@ -22,7 +22,6 @@ stage `train`. Records that are replaced move to the folder `superseded` beside 
 
 from __future__ import annotations
 
-import datetime
 import json
 import statistics
 from collections.abc import Callable, Iterable, Sequence
@@ -35,7 +34,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from largegnn.errors import InputError, StorageError
 from largegnn.machine.atomic import write_text
 from largegnn.machine.locks import hold
-from largegnn.paper.origin import Origin
+from largegnn.paper.origin import Origin, today
+from largegnn.paper.record_lines import SUPERSEDED
 from largegnn.settings import StrictModel
 
 __all__ = [
@@ -57,7 +57,6 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Measure = Literal["hits@1", "hits@5", "hits@10", "mrr"]
 _MEASURES: tuple[Measure, ...] = ("hits@1", "hits@5", "hits@10", "mrr")
-SUPERSEDED = "superseded"
 FIRST_VERSION = "0.1.0"  # of records that do not say
 
 
@@ -170,9 +169,8 @@ def supersede(folder: Path, dataset: str, system: str, reason: str) -> int:
             records = read_records(file)
             moved = [record for record in records if record.system == system]
             if moved:
-                today = datetime.datetime.now(datetime.UTC).date().isoformat()
                 before = json.loads(older.read_text(encoding="utf-8")) if older.exists() else []
-                about = {"superseded": today, "reason": reason}
+                about = {"superseded": today(), "reason": reason}
                 _write(older, [*before, *(record.model_dump() | about for record in moved)])
                 _write(file, [record.model_dump() for record in records if record.system != system])
     except OSError as error:

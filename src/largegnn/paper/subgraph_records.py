@@ -15,7 +15,8 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, ValidationError
 
 from largegnn.errors import InputError
-from largegnn.paper.origin import Origin, read_lines
+from largegnn.paper.origin import Origin
+from largegnn.paper.record_lines import read_lines
 from largegnn.paper.tables import markdown_table
 from largegnn.settings import StrictModel
 
