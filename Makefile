@@ -80,6 +80,7 @@ docs: $(DOCS_READY)
 	$(BIN)/python benchmarks/choices.py --page
 	$(BIN)/python benchmarks/calibration.py --page
 	$(BIN)/python benchmarks/rules.py --page
+	$(BIN)/python benchmarks/scorings.py --page
 	$(BIN)/python benchmarks/few_seeds.py --page
 	$(BIN)/python benchmarks/repeats.py --page
 	$(BIN)/python benchmarks/speed_page.py
