@@ -24,6 +24,7 @@ __all__ = [
     "PRINTED",
     "SYSTEMS",
     "TABLES",
+    "WIDE",
     "DatasetNote",
     "PaperSystem",
     "Table",
@@ -34,6 +35,8 @@ __all__ = [
 Table = Literal["15k", "100k", "1m", "ablation"]
 TABLES: tuple[Table, ...] = ("15k", "100k", "1m", "ablation")
 PLAIN, BEST, PRINTED = "LargeGNN", "LargeGNN (best)", "LargeGNN, printed CNS"
+# The paper's dimension, where the plain setting has a smaller one.
+WIDE = "LargeGNN, d = 128"
 SYSTEMS = (
     "LargeEA",
     "LIME",
@@ -41,6 +44,7 @@ SYSTEMS = (
     "LargeGNN (SBP)",
     "LargeGNN w/o CLG",
     PLAIN,
+    WIDE,
     "LargeGNN w/o CNS",
     PRINTED,
     "LargeGNN w/o ER",
