@@ -62,6 +62,7 @@ def train_options(**changes: Any) -> TrainOptions:
         "batch_size": 32,
         "negatives": 300,
         "learning_rate": 0.005,
+        "schedule": "cosine",
         "losses": WEIGHTS,
         "gamma": 1.0,
         "scale": 30.0,

@@ -258,3 +258,21 @@ def test_products_are_shortened_in_training_only(precision: str, expected: str) 
 def test_an_unknown_encoder_is_refused() -> None:
     with pytest.raises(InputError, match=r"no encoder is called 'none'[\s\S]*dual_amn, gcn"):
         small_model(random_subgraphs(1), small_options(encoder="none"))
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "constant"])
+def test_the_learning_rate_falls_along_a_cosine_or_stays(schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    subgraphs, rates = random_subgraphs(2), []
+    original = EmbeddingModel.step
+
+    def watched(model: EmbeddingModel, ids: Tensor, rows: Tensor, learning_rate: float) -> None:
+        rates.append(learning_rate)
+        original(model, ids, rows, learning_rate)
+
+    monkeypatch.setattr(EmbeddingModel, "step", watched)
+    options = small_options(schedule=schedule, learning_rate=0.01)
+    small_trainer(subgraphs, options).run()
+    steps = len(rates) // options.epochs
+    assert steps > 1
+    falling = [0.01 * (1 + math.cos(math.pi * step / len(rates))) / 2 for step in range(len(rates))]
+    assert rates == pytest.approx(falling if schedule == "cosine" else [0.01] * len(rates))

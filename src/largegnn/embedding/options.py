@@ -31,6 +31,7 @@ class TrainOptions:
     batch_size: int
     negatives: int
     learning_rate: float
+    schedule: Literal["cosine", "constant"]
     losses: Mapping[str, float]
     gamma: float
     scale: float

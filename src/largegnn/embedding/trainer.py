@@ -11,8 +11,8 @@ together at the end of each epoch.
 Cost: an epoch passes each subgraph once for every batch of its seeds.
 
 # Paper: subgraphs as mini-batches; RMSprop 0.005; batches of 1,024.
-# Departs: the learning rate falls along a cosine; the graph may be repartitioned every few epochs; the valid links,
-#     where they are not seeds, choose the epoch. The authors' code looked at test links every epoch.
+# Departs: the learning rate falls along a cosine (`train.schedule`); the graph may be repartitioned every few epochs;
+#     the valid links, where they are not seeds, choose the epoch. The authors' code looked at test links every epoch.
 """
 
 from __future__ import annotations
@@ -202,6 +202,8 @@ class Trainer:
         return is_wanted and has_kernels(device) and can_be_fixed(self.model.encoder, self.options)
 
     def _learning_rate(self, epoch: float) -> float:
+        if self.options.schedule == "constant":
+            return self.options.learning_rate
         return self.options.learning_rate * 0.5 * (1 + math.cos(math.pi * epoch / self.options.epochs))
 
     def _derived_seed(self, epoch: int, index: int) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from largegnn.paper.pages import difference_text
 from largegnn.paper.records import ResultRecord, Summary, summarise_records
-from largegnn.paper.systems import BEST, DATASETS, PLAIN, PRINTED, WIDE, PaperSystem
+from largegnn.paper.systems import BEST, DATASETS, PLAIN, PRINTED, STEADY, WIDE, PaperSystem
 from largegnn.paper.tables import markdown_table
 
 __all__ = ["CLAIMS", "Claim", "claims_section", "verdict"]
@@ -52,6 +52,7 @@ def _claims() -> list[Claim]:
         ("our best setting above the paper's", BEST, PAPER, (cosine,)),
         ("our best setting above the plain one", BEST, PLAIN, (cosine, csls)),
         ("the paper's dimension above a smaller one", WIDE, PLAIN, (cosine, csls)),
+        ("a learning rate that falls above one that stays", PLAIN, STEADY, (cosine, csls)),
         ("CSG above SBP", PLAIN, "LargeGNN (SBP)", (cosine, csls)),
         ("SBP above CPS", "LargeGNN (SBP)", "LargeGNN (CPS)", (cosine, csls)),
         ("landmarks help", PLAIN, "LargeGNN w/o CLG", (cosine, csls)),

@@ -29,8 +29,9 @@ class TrainSettings(Section):
     epochs: Epochs = Field(25, description="Passes over the subgraphs.")
     batch_size: int = Field(512, ge=1, le=1_000_000, description="Seeds in a training step.")
     negatives: Nodes = Field(2_000, description="Negatives of a seed, drawn from its subgraph. 0: all nodes.")
-    learning_rate: float = Field(
-        0.005, ge=1e-8, le=1, description="Learning rate of RMSprop at the start. It falls along a cosine."
+    learning_rate: float = Field(0.005, ge=1e-8, le=1, description="Learning rate of RMSprop at the start.")
+    schedule: Literal["cosine", "constant"] = Field(
+        "cosine", description="How the learning rate goes on. cosine: it falls to 0 along a cosine. constant: it stays."
     )
     losses: Annotated[Mapping[str, Weight], WeightsOf(LOSSES, DEFAULT_LOSSES, 10_000)] = Field(
         DEFAULT_LOSSES, description="Weight of each loss. 0: off. A loss that is not named keeps its default."
