@@ -148,7 +148,7 @@ _NOTES: dict[Table, tuple[str, ...]] = {
         "In the authors' code both losses are commented out: it trains what the paper calls `w/o both`.",
         "LargeGNN has our CNS, which also pulls the input rows of a seed together; `printed CNS` has the paper's form, "
         "which only pushes. `w/o CNS` removes both terms of ours.",
-        "`constant rate` keeps the learning rate, which falls along a cosine in the plain setting; the paper is silent.",
+        "`constant rate` keeps the learning rate, which falls along a cosine in the plain setting.",
     ),
 }
 
