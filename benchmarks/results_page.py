@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from largegnn.paper.claims import claims_section
+from largegnn.paper.departures import departures_section
 from largegnn.paper.records import read_results
 from largegnn.paper.scorings import scoring_section
 from largegnn.paper.subgraph_records import read_subgraphs, subgraph_section
@@ -26,6 +27,7 @@ def render(page: Path, results: Path, configs: Path) -> str:
     systems = read_systems(configs)
     sections = page_sections(systems, records)
     sections["claims"] = claims_section(systems, records)
+    sections["departures"] = departures_section(systems, records)
     sections["scorings"] = scoring_section(records)
     sections["subgraphs"] = subgraph_section(read_subgraphs(results / "subgraphs.jsonl"))
     return fill_page(page.read_text(encoding="utf-8"), sections)

@@ -40,7 +40,8 @@ LINES = sorted(traced.RESULTS.glob("*.jsonl"))
 def test_every_record_says_where_it_comes_from(file: Path) -> None:
     for line in read_lines(file):
         if file.name == "published.jsonl":
-            assert {"system", "set", "protocol", "run_by", "source", "hits@1"} <= set(line)
+            assert {"system", "set", "protocol", "run_by", "source"} <= set(line)
+            assert {"hits@1", "f1"} & set(line)
         else:
             origin = Origin.model_validate(line["origin"])
             assert origin.commit is not None
@@ -99,6 +100,8 @@ def test_figures_by_hand(made: ModuleType) -> None:
     assert made.figure("set :: A :: hits.csls - B (x)") == "+.050"
     assert made.figure("set :: B (x) :: hits.csls - A ±") == "-.050 ± .141"
     assert made.figure("set :: A :: hits.csls n") == "2"
+    assert made.figure("set :: A :: hits.csls / B (x)") == "1.1"
+    assert made.figure("lines :: s, 0 :: f1 / s, 1") == ".71"
     assert made.figure("set :: A :: seconds") == "12"
     assert made.figure("lines :: s, * :: f1") == ".300"
     for nowhere in ("set :: C :: hits.csls", "set :: A :: hits.cosine", "lines :: s, 0 :: f2"):
@@ -119,6 +122,7 @@ def test_what_names_no_record_is_found(made: ModuleType, tmp_path: Path) -> None
         "It reaches .624 in 12 s.\n<!-- = lines :: s, 0 :: f1 -->.250<!-- / --> and `0.45` of Python 3.11, part 5.3\n"
         "<!-- table:x -->\n.111\n<!-- /table -->\n```\n.222\n```\n<!-- one name -->\n.333\n<!-- /one name -->\n"
         "0.845, 1,024 seeds, 2.9 GB, 1.8 times as fast\n"
+        "twice as fast, in a third of the time, half a minute, six times faster; a third of the seeds, twice in a row\n"
     )
     assert made.untraced(page) == [
         "page.md:1: .624",
@@ -126,4 +130,8 @@ def test_what_names_no_record_is_found(made: ModuleType, tmp_path: Path) -> None
         "page.md:12: 0.845",
         "page.md:12: 2.9 GB",
         "page.md:12: 1.8 times",
+        "page.md:13: twice as",
+        "page.md:13: third of the time",
+        "page.md:13: half a minute",
+        "page.md:13: six times faster",
     ]

@@ -8,8 +8,8 @@ A figure in a sentence or in a row of a table stands between two comments, of wh
 - the system (of superseded records `SYSTEM, REASON`), or the key of the line; `*` stands for anything, and the mean
   over all that fit is taken
 - where the figure is in the record, dots between the steps; `- SYSTEM` behind it takes off the same figure of another
-  (`paper` in its place: what the paper prints for it), `±` adds the sample deviation (of a difference: of both ends
-  together), `n` gives the number of runs. A difference is called one only beyond its deviation
+  (`paper` in its place: what the paper prints for it), `/ SYSTEM` divides by it, `±` adds the sample deviation (of a
+  difference: of both ends together), `n` gives the number of runs. A difference is called one only beyond its deviation
 
 Tables come from records as a whole, between `<!-- NAME -->` and `<!-- /NAME -->` (see `make docs`). `--list` prints
 the figures that name no record; a test fails where there is one. What others published is a record too
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 import sys
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -34,7 +35,7 @@ DOCS, RESULTS = ROOT / "docs", ROOT / "docs" / "results"
 # Written from the program (reference), or not about what it reaches now (notebook); the index is the README.
 EXEMPT = ("notebook.md", "index.md", "reference/settings.md", "reference/commands.md")
 PAGES = [
-    ROOT / "README.md",
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
     *(path for path in sorted(DOCS.rglob("*.md")) if str(path.relative_to(DOCS)) not in EXEMPT),
 ]
 FIGURE = re.compile(r"<!-- = (?P<address>[^\n]*?) -->(?P<shown>[^\n]*?)<!-- / -->")
@@ -48,8 +49,10 @@ COVERED = (
 )
 SHARE = r"(?<![\w.,/:-])[-+]?[01]?\.\d{2,4}(?![\w.]*\d)"
 AMOUNT = r"(?<![\w.,])\d[\d,.]* ?(?:s|ms|µs|min|minutes|seconds|hours|MB|GB|GiB|MiB)\b"
-RATIO = r"(?<![\w.,])\d[\d,]*\.\d+ times\b"
-UNTRACED = re.compile(f"{SHARE}|{AMOUNT}|{RATIO}")
+NUMBER = r"(?:\d[\d,.]*|two|three|four|five|six|seven|eight|nine|ten|dozens of|hundreds of)"
+RATIO = rf"(?<![\w.,])(?:\d[\d,]*\.\d+ times\b|(?:{NUMBER} times|twice) (?:as|the|faster|slower|more|less)\b)"
+IN_WORDS = r"\b(?:half|third|quarter|fifth|tenth) (?:an? (?:second|minute|hour)|of the (?:\w+ )?(?:time|memory)|as (?:long|much))\b"
+UNTRACED = re.compile(f"{SHARE}|{AMOUNT}|{RATIO}|{IN_WORDS}")
 
 
 def fill(text: str) -> str:
@@ -61,10 +64,13 @@ def figure(address: str) -> str:
     """The figure at an address, as a page shows it."""
     file, key, path = (part.strip() for part in address.split("::"))
     wants_spread, wants_number = path.endswith("±"), path.endswith(" n")
-    path, _, other = path.removesuffix("±").removesuffix(" n").strip().partition(" - ")
+    path = path.removesuffix("±").removesuffix(" n").strip()
+    path, operator, other = next((path.partition(sign) for sign in (" - ", " / ") if sign in path), (path, "", ""))
     values = find(file, key, path)
     if wants_number:
         return str(len(values))
+    if operator == " / ":
+        return shown_ratio(statistics.fmean(values) / statistics.fmean(find(file, other, path)))
     taken = [0.0]
     if other:
         taken = find("paper", key, path, file) if other == "paper" else find(file, other, path)
@@ -112,6 +118,11 @@ def shown(value: float, path: str) -> str:
     if value <= 1 and not path.endswith(("seconds", "_mb", "_size", "pairs")):
         return f"{value:.3f}".removeprefix("0")
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def shown_ratio(ratio: float) -> str:
+    """A ratio as its amount is worth: `1.8`, `11`."""
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2f}".removeprefix("0")
 
 
 def untraced(path: Path) -> list[str]:

@@ -1,0 +1,62 @@
+"""The plain setting beside the paper's: what departs is bold, what is the paper's or open is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from largegnn.paper.departures import departures_section
+from largegnn.paper.records import read_results
+from largegnn.paper.systems import PLAIN, SYSTEMS, read_systems
+
+ROOT = Path(__file__).parents[2]
+SYSTEMS_THERE = read_systems(ROOT / "configs" / "paper")
+
+
+def rows() -> dict[str, dict[str, str]]:
+    """The table: by setting, then by column."""
+    section = departures_section(SYSTEMS_THERE, read_results(ROOT / "docs" / "results"))
+    head, _, *lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines()]
+    return {line[1].strip("`"): dict(zip(head, line, strict=True)) for line in lines}
+
+
+def test_what_departs_is_bold_by_hand() -> None:
+    found = rows()
+    assert found["train.dim"] | {"": ""} == {
+        "": "",
+        "setting": "`train.dim`",
+        "the paper": "128",
+        "EN_FR_15K_V1": "128",
+        "EN_DE_15K_V1": "128",
+        "ContEA_FR_EN": "128",
+        "DEBIAN_FILES_1M": "**64**",
+        "dbpedia1m": "**64**",
+        "the paper's way": "LargeGNN, d = 128",
+    }
+    caps = [found["landmarks.cap"][name] for name in ("EN_FR_15K_V1", "ContEA_FR_EN", "dbpedia1m")]
+    assert caps == ["7,500", "**30,000**", "90,000"]
+    assert found["train.epochs"]["the paper"] == "not named"
+    assert found["train.epochs"]["dbpedia1m"] == "10"
+    assert found["train.losses.cross_subgraph"]["EN_FR_15K_V1"] == "**0.6, our form**"
+
+
+def test_only_sets_with_records_have_a_column() -> None:
+    some = [record for record in read_results(ROOT / "docs" / "results") if record.dataset == "EN_DE_15K_V1"]
+    head = departures_section(SYSTEMS_THERE, some).splitlines()[0]
+    assert head.count("|") == 6
+    assert "EN_DE_15K_V1" in head
+
+
+def test_whoever_goes_the_papers_way_is_a_system_with_that_setting_alone() -> None:
+    for key, row in rows().items():
+        name = row["the paper's way"]
+        if name != "–":
+            assert name in SYSTEMS
+            for system in (one for one in SYSTEMS_THERE if one.name == name):
+                plain = next(one for one in SYSTEMS_THERE if (one.dataset, one.name) == (system.dataset, PLAIN))
+                section, _, setting = key.rpartition(".")
+                if section == "train":
+                    expected = plain.settings.train.model_copy(
+                        update={setting: getattr(system.settings.train, setting)}
+                    )
+                    assert system.settings.train == expected
+                    assert system.settings.train != plain.settings.train
