@@ -51,7 +51,8 @@ SHARE = r"(?<![\w.,/:-])[-+]?[01]?\.\d{2,4}(?![\w.]*\d)"
 AMOUNT = r"(?<![\w.,])\d[\d,.]* ?(?:s|ms|µs|min|minutes|seconds|hours|MB|GB|GiB|MiB)\b"
 NUMBER = r"(?:\d[\d,.]*|two|three|four|five|six|seven|eight|nine|ten|dozens of|hundreds of)"
 RATIO = rf"(?<![\w.,])(?:\d[\d,]*\.\d+ times\b|(?:{NUMBER} times|twice) (?:as|the|faster|slower|more|less)\b)"
-IN_WORDS = r"\b(?:half|third|quarter|fifth|tenth) (?:an? (?:second|minute|hour)|of the (?:\w+ )?(?:time|memory)|as (?:long|much))\b"
+SHORT = r"(?:half|third|quarter|fifth|tenth)"
+IN_WORDS = rf"\b{SHORT} (?:an? (?:second|minute|hour)|of the (?:\w+ )?(?:time|memory)|as (?:long|much))\b"
 UNTRACED = re.compile(f"{SHARE}|{AMOUNT}|{RATIO}|{IN_WORDS}")
 
 
