@@ -86,6 +86,7 @@ docs: $(DOCS_READY)
 	$(BIN)/python benchmarks/speed_page.py
 	$(BIN)/python benchmarks/growth.py --draw
 	$(BIN)/python benchmarks/division.py page
+	$(BIN)/python benchmarks/metis_cuts.py --page
 	$(BIN)/python benchmarks/landmarks.py --page
 	$(BIN)/python benchmarks/reviewing.py --page
 	$(BIN)/python benchmarks/serving.py --page

@@ -5,7 +5,7 @@ at the test links kept. Here train links are seeds, there are no test links and 
 kept in one part, and seconds, over several random seeds. Finished rows are lines of `docs/results/metis_cuts.jsonl`
 and are not repeated. `--page` writes the table of docs/measurements/division.md.
 
-    python benchmarks/metis_cuts.py data/EN_FR_15K_V1 data/EN_DE_15K_V1 && \\
+    python benchmarks/metis_cuts.py data/EN_FR_15K_V1 data/EN_DE_15K_V1
     python benchmarks/metis_cuts.py data/ContEA_FR_EN --parts 10
 """
 
