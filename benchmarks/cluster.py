@@ -58,6 +58,7 @@ from largegnn.runs.on_task import run_task
 from largegnn.settings import ClusterSettings, Settings
 from largegnn.stages.train import TrainOutcome
 
+Row = tuple[dict[str, Any], Settings]  # figures, and the settings they were made with
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "results" / "cluster.jsonl"
 # What tells the records of one kind and set apart, in their keys.
@@ -178,16 +179,16 @@ def trained(task: AlignmentTask, settings: Settings, last: str = "integrate") ->
         }
 
 
-def accuracy(task: AlignmentTask, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def accuracy(task: AlignmentTask, options: argparse.Namespace) -> Iterator[Row]:
     """One process and clusters, the same seeds."""
     for num_nodes in options.nodes:
         with contextlib.nullcontext() if num_nodes == 1 else local_nodes(num_nodes):
             for seed in options.seeds:
                 settings = settings_of(options.parts, seed, None if num_nodes == 1 else num_nodes)
-                yield {"nodes": num_nodes, "parts": options.parts, "seed": seed, **trained(task, settings)}
+                yield {"nodes": num_nodes, "parts": options.parts, "seed": seed, **trained(task, settings)}, settings
 
 
-def throughput(task: AlignmentTask, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def throughput(task: AlignmentTask, options: argparse.Namespace) -> Iterator[Row]:
     """One worker of one thread against several, on the same nodes, which have a processor for each."""
     vectors = np.random.default_rng(0).normal(size=(2, options.rows, 384)).astype(np.float32)
     with local_nodes(-(-max(options.workers) // options.processors), options.processors) as nodes:
@@ -197,9 +198,8 @@ def throughput(task: AlignmentTask, options: argparse.Namespace) -> Iterator[dic
             settings = Settings.of(base.model_dump() | {"train": train})
             found = trained(task, settings)
             pool = RayPool(nodes.ray, ClusterSettings(workers=workers), ask_nodes(nodes.ray, None), "cpu")
-            yield {"workers": workers, "parts": options.parts, "epochs": options.epochs, **found} | searched(
-                pool, vectors, workers
-            )
+            figures = {"workers": workers, "parts": options.parts, "epochs": options.epochs, **found}
+            yield figures | searched(pool, vectors, workers), settings
 
 
 class LimitedPool(RayPool):
@@ -221,16 +221,16 @@ def searched(pool: RayPool, vectors: Any, workers: int) -> dict[str, Any]:
         return {"search_rows": vectors.shape[1], "search_seconds": round(time.monotonic() - started, 2)}
 
 
-def overhead(task: AlignmentTask, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def overhead(task: AlignmentTask, options: argparse.Namespace) -> Iterator[Row]:
     """The same training without a cluster, and with one that is started for it."""
     for address in ("none", "local"):
-        settings = settings_of(options.parts, 0, None)
         cluster = {"cluster": {"address": address}, "train": {"epochs": options.epochs}}
-        found = trained(task, Settings.of(settings.model_dump() | cluster))
-        yield {"address": address, "parts": options.parts, "epochs": options.epochs, **found}
+        settings = Settings.of(settings_of(options.parts, 0, None).model_dump() | cluster)
+        found = trained(task, settings)
+        yield {"address": address, "parts": options.parts, "epochs": options.epochs, **found}, settings
 
 
-def kills(task: AlignmentTask, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def kills(task: AlignmentTask, options: argparse.Namespace) -> Iterator[Row]:
     """A run on three nodes, with a kill every few seconds until there were enough; pieces are killed as they come."""
     chosen, done = random.Random(options.seeds[0]), dict.fromkeys(("worker", "shard", "node"), 0)
     kinds, settings = set[str](), settings_of(options.parts, options.seeds[0], 3)
@@ -253,7 +253,7 @@ def kills(task: AlignmentTask, options: argparse.Namespace) -> Iterator[dict[str
             nodes.kill_piece(kinds)
         found = running.result()
     how = {"nodes": 3, "parts": options.parts, "seed": options.seeds[0]}
-    yield {**how, "kills": done, "pieces_killed": sorted(kinds), **found}
+    yield {**how, "kills": done, "pieces_killed": sorted(kinds), **found}, settings
 
 
 @contextlib.contextmanager
@@ -277,7 +277,7 @@ def made_up(num_entities: int, num_parts: int) -> SubgraphSet:
     return SubgraphSet(entities, counts * size, triples, 4 * counts * size, seeds, 200 * counts)
 
 
-def memory(_: AlignmentTask | None, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def memory(_: AlignmentTask | None, options: argparse.Namespace) -> Iterator[Row]:
     """Some visits to a made-up table, and what each process took for it."""
     settings, subgraphs = settings_of(40, 0, 1), made_up(options.entities, 40)
     train = TrainOptions(**settings.train.model_dump(exclude={"members"}))
@@ -289,13 +289,14 @@ def memory(_: AlignmentTask | None, options: argparse.Namespace) -> Iterator[dic
             with RayVisits(pool, train, 100) as visits:
                 visits.visit_all(model, 0, subgraphs, planned, work)
                 ours = [pid for pid, words in descendants(os.getpid()) if words.startswith("ray::TableShard")]
-                yield {
+                figures = {
                     "nodes": num_nodes,
                     "entities": options.entities,
                     "dim": train.dim,
                     "shard_peak_mb": round(max(map(peak_mb, ours))),
                     "cluster": to_plain(visits.tally.use()),
                 }
+                yield figures, settings
 
 
 def peak_mb(process: int) -> float:
@@ -304,7 +305,7 @@ def peak_mb(process: int) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
 
 
-WAYS: dict[str, Callable[[Any, argparse.Namespace], Iterator[dict[str, Any]]]] = {
+WAYS: dict[str, Callable[[Any, argparse.Namespace], Iterator[Row]]] = {
     "memory": memory,
     "accuracy": accuracy,
     "throughput": throughput,
@@ -335,10 +336,10 @@ def main() -> None:
     task = None if options.folder is None else api.load(options.folder).task
     name = "made up" if options.folder is None else options.folder.name
     data = [] if options.folder is None else [options.folder]
-    origin = origin_of(Settings(), data, protocol={"command": command()})
-    for row in WAYS[options.what](task, options):
+    for row, settings in WAYS[options.what](task, options):
         how = [f"{field} {row[field]}" for field in TELLING if field in row]
         record = {"what": options.what, "set": name, **row}
+        origin = origin_of(settings, data, protocol={"command": command()})
         add_line(options.json, ", ".join([options.what, name, *how]), origin, record)
         print(json.dumps(record), flush=True)
 

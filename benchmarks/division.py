@@ -32,16 +32,24 @@ from largegnn.settings import METHODS, PRESETS, Settings, WorldSettings, resolve
 
 DOCS = Path(__file__).parents[1] / "docs"
 Figures = dict[str, Any]
+Rows = list[tuple[Figures, Settings]]
 SHARES = ("triples_kept", "train_kept", "valid_kept", "test_kept")
 
 
-def divide(task: AlignmentTask, method: str, parts: int, cap: int | None, seed: int, landmarks: bool) -> Figures:
-    """One division of a task, as plain figures; seeds are train + valid, as in the paper."""
-    values: dict[str, Any] = {"seed": seed, "protocol": {"seeds_from": "train+valid"}}
+def settings_of(
+    method: str, parts: int, cap: int | None, landmarks: bool, seed: int = 0, seeds_from: str = "train+valid"
+) -> Settings:
+    """The settings of a division; seeds are train + valid, as in the paper, where nothing else is said."""
+    values: dict[str, Any] = {"seed": seed, "protocol": {"seeds_from": seeds_from}}
     partitioner = METHODS[method]["division"]["partitioner"] if method in METHODS else method
     values["division"] = {"partitioner": partitioner, "parts": parts}
     values["landmarks"] = {"enabled": landmarks} | ({"cap": cap} if cap is not None and landmarks else {})
-    division = api.divide(task, resolve(Settings, PRESETS, values=values))
+    return resolve(Settings, PRESETS, values=values)
+
+
+def divide(task: AlignmentTask, settings: Settings) -> Figures:
+    """One division of a task, as plain figures."""
+    division = api.divide(task, settings)
     quality = division.quality
     return {
         "seconds": division.seconds,
@@ -53,21 +61,21 @@ def divide(task: AlignmentTask, method: str, parts: int, cap: int | None, seed: 
     }
 
 
-def compare_methods(folder: str, parts: int, cap: int, repeats: int) -> list[Figures]:
+def compare_methods(folder: str, parts: int, cap: int, repeats: int) -> Rows:
     """Every method with landmarks and without, over several random seeds."""
     warm_up()
     task = api.load(folder).task
-    rows = []
+    rows: Rows = []
     for method, landmarks in (("metis", False), ("csg", True), ("cps", False), ("cps", True), ("sbp", False)):
         # CPS and SBP have no cap of their own; with landmarks CPS gets the same one as CSG.
-        runs = [divide(task, method, parts, cap, seed, landmarks) for seed in range(repeats)]
+        runs = [divide(task, settings_of(method, parts, cap, landmarks, seed)) for seed in range(repeats)]
         name = f"{method} + landmarks" if landmarks and method != "csg" else method
         row: Figures = {"set": Path(folder).name, "method": name, "parts": parts, "cap": cap if landmarks else None}
         for key in (*SHARES, "mean_size", "max_size", "total_seconds"):
             values = [run[key] for run in runs]
             spread = statistics.stdev(values) if len(values) > 1 else 0.0
             row[key] = {"mean": statistics.mean(values), "sd": spread, "max": max(values)}
-        rows.append(row)
+        rows.append((row, settings_of(method, parts, cap, landmarks)))
         print(
             f"{row['set']:<16} {name:<16} "
             + "  ".join(f"{key[:-5]} {row[key]['mean']:.4f} ± {row[key]['sd']:.4f}" for key in SHARES)
@@ -78,21 +86,15 @@ def compare_methods(folder: str, parts: int, cap: int, repeats: int) -> list[Fig
     return rows
 
 
-def compare_partitioners(folder: str, parts: int, cap: int, repeats: int) -> list[Figures]:
+def compare_partitioners(folder: str, parts: int, cap: int, repeats: int) -> Rows:
     """The partitioners of the merged graph, without landmarks and with; seeds = train, so that valid links can tell."""
     warm_up()
     task = dataclasses.replace(api.load(folder).task, test_links=np.empty((0, 2), dtype=np.int32))
-    rows = []
+    rows: Rows = []
     for landmarks, name in itertools.product((False, True), ("metis", "kaminpar", "kaminpar_parallel")):
         runs = []
         for seed in range(repeats):
-            values = {
-                "division.partitioner": name,
-                "division.parts": parts,
-                "landmarks.enabled": landmarks,
-                "seed": seed,
-            }
-            division = api.divide(task, values | ({"landmarks.cap": cap} if landmarks else {}))
+            division = api.divide(task, settings_of(name, parts, cap, landmarks, seed, "train"))
             quality = division.quality
             shares = (quality.edge_cut, quality.valid_kept, quality.triples_kept)
             runs.append((*(share or 0.0 for share in shares), division.seconds["partition"]))
@@ -105,7 +107,7 @@ def compare_partitioners(folder: str, parts: int, cap: int, repeats: int) -> lis
             "cap": cap if landmarks else None,
         }
         row |= dict(zip(("edge_cut", "valid_kept", "triples_kept", "partition_seconds"), means, strict=True))
-        rows.append(row | {"valid_kept_sd": spread})
+        rows.append((row | {"valid_kept_sd": spread}, settings_of(name, parts, cap, landmarks, seeds_from="train")))
         print(
             f"{row['set']:<16} {name:<18} {'landmarks' if landmarks else '':<9} cut {means[0]:.4f}  "
             f"valid {means[1]:.4f} ± {spread:.4f}  triples {means[2]:.4f}  {means[3]:.2f} s",
@@ -114,7 +116,7 @@ def compare_partitioners(folder: str, parts: int, cap: int, repeats: int) -> lis
     return rows
 
 
-def measure_large(folder: str, parts: int, cap: int) -> list[Figures]:
+def measure_large(folder: str, parts: int, cap: int) -> Rows:
     """One division of a large graph for each partitioner of the merged graph, step by step."""
     warm_up()
     task = api.load(folder).task
@@ -123,16 +125,17 @@ def measure_large(folder: str, parts: int, cap: int) -> list[Figures]:
     ]
 
 
-def _measure_steps(task: AlignmentTask, dataset: str, method: str, parts: int, cap: int) -> Figures:
+def _measure_steps(task: AlignmentTask, dataset: str, method: str, parts: int, cap: int) -> tuple[Figures, Settings]:
     figures: Figures = {"set": dataset, "method": method, "parts": parts, "cap": cap}
-    figures |= divide(task, method, parts, cap, 0, True)
+    settings = settings_of(method, parts, cap, True)
+    figures |= divide(task, settings)
     steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in figures["seconds"].items())
     print(f"{dataset} {method}: {steps}; in all {figures['total_seconds']:.1f} s, {figures['peak_memory_mb']:,.0f} MB")
     print("  " + ", ".join(f"{share} {figures[share]:.4f}" for share in SHARES) + f", largest {figures['max_size']:,}")
-    return figures
+    return figures, settings
 
 
-def measure_size(num_entities: int) -> Figures:
+def measure_size(num_entities: int) -> tuple[Figures, Settings]:
     """Division of a generated pair with about this many entities on both sides together."""
     warm_up()
     side = num_entities // 2
@@ -150,18 +153,18 @@ def measure_size(num_entities: int) -> Figures:
         inside=0.94,
     )
     task = api.generate(world).task
-    figures = divide(task, "csg", max(2, num_entities // 60_000), None, 0, True)
-    return {"entities": num_entities, "triples": len(task.triples)} | figures
+    settings = settings_of("csg", max(2, num_entities // 60_000), None, True)
+    return {"entities": num_entities, "triples": len(task.triples)} | divide(task, settings), settings
 
 
-def measure_growth(largest: int) -> list[Figures]:
+def measure_growth(largest: int) -> Rows:
     """Seconds and memory from ten thousand entities up, four times as many at each step."""
     sizes = [size for size in (10_000, 40_000, 160_000, 640_000, 2_400_000) if size <= largest]
-    rows = []
+    rows: Rows = []
     for size in sizes:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             rows.append(pool.apply(measure_size, (size,)))
-        row = rows[-1]
+        row, _ = rows[-1]
         steps = ", ".join(f"{step} {seconds:.2f}" for step, seconds in row["seconds"].items())
         print(
             f"{size:>10,} entities {row['triples']:>12,} triples {row['total_seconds']:>8.2f} s "
@@ -172,19 +175,16 @@ def measure_growth(largest: int) -> list[Figures]:
     return rows
 
 
-def keep(file: Path, question: str, rows: list[Figures], folder: Path | None, repeats: int) -> None:
+def keep(file: Path, question: str, rows: Rows, folder: Path | None, repeats: int) -> None:
     """Add a record for each row."""
-    protocol: dict[str, str | int] = {"seeds_from": "train" if question == "partitioners" else "train+valid"}
-    if question in ("methods", "partitioners"):
-        protocol["random_seeds"] = repeats
-    origin = origin_of(Settings(), [folder] if folder else [], protocol=protocol)
-    for row in rows:
+    protocol = {"random_seeds": repeats} if question in ("methods", "partitioners") else {}
+    for row, settings in rows:
         if question == "growth":
             name = f"{row['entities']:,} entities"
         else:
             marked = " + landmarks" if question == "partitioners" and row["cap"] else ""
             name = f"{row['set']}, {row.get('method') or row['partitioner']}{marked}"
-        add_line(file, f"{question}, {name}", origin, row)
+        add_line(file, f"{question}, {name}", origin_of(settings, [folder] if folder else [], protocol=protocol), row)
 
 
 def write_page() -> None:

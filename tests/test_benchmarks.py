@@ -7,10 +7,15 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
 
 from largegnn import api
+from largegnn.matching.judged import Weights
+from largegnn.paper.origin import origin_of
+from largegnn.settings import Settings
 from tests.small_world import WORLD
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "benchmarks").glob("*.py"))
@@ -70,3 +75,20 @@ def test_a_choice_is_better_only_beyond_the_deviation_and_on_every_set() -> None
     assert verdict([better, same]) == "better on some"
     assert verdict([worse, same]) == "worse on some"
     assert verdict([better, worse, same]) == "better and worse"
+
+
+def test_weights_that_stand_in_are_judged_by_the_order_of_right_and_wrong_pairs() -> None:
+    """Two features, of which the first says nothing and the second separates all but one pair."""
+    stand_ins = load(SCRIPTS[0].parent / "stand_ins.py")
+    features = np.array([[1, 3.0], [2, 2.5], [3, 2.0], [1, 0.5], [2, 1.0], [3, 2.2]])
+    right = np.array([True, True, True, False, False, False])
+    origin = origin_of(Settings(), [])
+
+    def run(*weights: float) -> Any:
+        return stand_ins.Judged("x", 0, "csls", features, right, np.ones(6), Weights(np.array(weights), 0.0), origin)
+
+    assert stand_ins.area(run(1, 0).stand_in, run(1, 0)) == pytest.approx(0.5)
+    assert stand_ins.area(run(0, 1).stand_in, run(0, 1)) == pytest.approx(8 / 9)
+    found = stand_ins.fitted([run(1, 0)])
+    assert found.features[1] > 0
+    assert stand_ins.area(found, run(1, 0)) >= 8 / 9
