@@ -81,6 +81,7 @@ docs: $(DOCS_READY)
 	$(BIN)/python benchmarks/calibration.py --page
 	$(BIN)/python benchmarks/rules.py --page
 	$(BIN)/python benchmarks/scorings.py --page
+	$(BIN)/python benchmarks/stand_ins.py --page
 	$(BIN)/python benchmarks/few_seeds.py --page
 	$(BIN)/python benchmarks/repeats.py --page
 	$(BIN)/python benchmarks/speed_page.py
