@@ -66,7 +66,8 @@ def judged_pairs(folder: Path, seed: int, runs: Path) -> Iterator[Judged]:
     loaded = api.load(folder)
     task: AlignmentTask = dataclasses.replace(loaded.task, test_links=loaded.task.test_links[:0])
     place, values = runs / f"{folder.name}_{seed}", {"seed": seed, "channels": ["structure", "rules"]}
-    run_task(place, task, loaded.names, resolve(Settings, PRESETS, values=values), last="search")
+    if not place.exists():
+        run_task(place, task, loaded.names, resolve(Settings, PRESETS, values=values), last="search")
     for scoring in SCORINGS:
         settings = resolve(Settings, PRESETS, values=values | {"match": {"scoring": scoring}})
         # The stage hands features, first choices and what stands in to the calibration: these are looked at.

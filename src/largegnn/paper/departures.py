@@ -1,8 +1,9 @@
 """The plain setting beside the paper's, setting by setting: a table of the results page.
 
-In: the systems. Out: Markdown, a row for each setting, a column for each data set that has records. What differs from
-the paper is bold; a setting that the paper leaves open, and the papers it points to, says so. The last column names the
-system that goes the paper's way and is the plain one in all else, so that a departure can be judged alone.
+In: the systems. Out: Markdown, a row for each setting, a column for the data sets that have records and all settings
+in common. What differs from the paper is bold; a setting that the paper leaves open, and the papers it points to, says
+so. The last column names the system that goes the paper's way and is the plain one in all else, so that a departure can
+be judged alone.
 """
 
 from __future__ import annotations
@@ -64,12 +65,14 @@ def departures_section(systems: Sequence[PaperSystem], records: Sequence[ResultR
     """Every setting of the plain rows beside the paper's."""
     plain = {system.dataset: system for system in systems if system.name == PLAIN}
     known = [name for name in DATASETS if name in plain and any(record.dataset == name for record in records)]
+    columns: dict[tuple[str, ...], list[str]] = {}
+    for name in known:
+        columns.setdefault(tuple(_cell(choice, plain[name]) for choice in _CHOICES), []).append(name)
     rows = []
-    for choice in _CHOICES:
-        cells = [_cell(choice, plain[name]) for name in known]
+    for choice, *cells in zip(_CHOICES, *columns, strict=True):
         paper = choice.paper if isinstance(choice.paper, str) else " / ".join(choice.paper.values())
-        rows.append([choice.title, f"`{choice.key}`", paper, *cells, choice.judged_by])
-    return markdown_table(["", "setting", "the paper", *known, "the paper's way"], rows)
+        rows.append([f"{choice.title}, `{choice.key}`", paper, *cells, choice.judged_by])
+    return markdown_table(["setting", "the paper", *map(", ".join, columns.values()), "the paper's way"], rows)
 
 
 def _cell(choice: _Choice, system: PaperSystem) -> str:
