@@ -172,18 +172,17 @@ def page(rows: list[dict[str, Any]], variants: list[str]) -> str:
 
 
 def summary(rows: list[dict[str, Any]], variants: list[str]) -> str:
-    """A row for each variant: what it adds by CSLS on each set, whether that is a difference, how long it takes."""
+    """A row for each variant: what it adds by CSLS on each set, and whether that is a difference."""
     folders = sorted({row["set"] for row in rows if row["variant"] in variants})
-    lines = [f"| variant | {' | '.join(folders)} | by CSLS | time |", "|---" * (len(folders) + 3) + "|"]
+    lines = [f"| variant | {' | '.join(folders)} | by CSLS |", "|---" * (len(folders) + 2) + "|"]
     defaults = {folder: runs_of(rows, folder, "default") for folder in folders}
     shown = [mean_text([row["csls"] for row in defaults[folder]]) for folder in folders]
-    lines.append(f"| **default** | {' | '.join(shown)} | | |")
+    lines.append(f"| **default** | {' | '.join(shown)} | |")
     for name in variants:
         groups = {folder: runs_of(rows, folder, name) for folder in folders}
         found = {folder: gain_of(own, defaults[folder]) for folder, own in groups.items() if own}
         cells = [difference_text(*found[folder]) if folder in found else "" for folder in folders]
-        times = statistics.fmean(seconds(groups[folder]) / seconds(defaults[folder]) for folder in found)
-        lines.append(f"| {name} | {' | '.join(cells)} | {verdict(list(found.values()))} | {times:.1f} |")
+        lines.append(f"| {name} | {' | '.join(cells)} | {verdict(list(found.values()))} |")
     return "\n".join(lines)
 
 
@@ -200,11 +199,6 @@ def verdict(found: list[tuple[float, float]]) -> str:
 def runs_of(rows: list[dict[str, Any]], folder: str, variant: str) -> list[dict[str, Any]]:
     """The runs of a variant on a set."""
     return [row for row in rows if (row["set"], row["variant"]) == (folder, variant)]
-
-
-def seconds(own: list[dict[str, Any]]) -> float:
-    """How long a run takes; some wait for a compiler or another program."""
-    return float(statistics.median(row["seconds"] for row in own))
 
 
 def gain_of(own: list[dict[str, Any]], default: list[dict[str, Any]]) -> tuple[float, float]:

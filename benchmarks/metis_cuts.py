@@ -68,7 +68,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = read_lines(options.json) if options.json.exists() else []
     if options.page:
-        put_table(DOCS / "measurements" / "division.md", "cuts of METIS", table(rows))
+        put_table(DOCS / "measurements" / "division.md", "cuts that are tried", table(rows))
         return
     warm_up()
     for folder in options.folders:
