@@ -139,7 +139,7 @@ _NOTES: dict[Table, tuple[str, ...]] = {
     ),
     "1m": (
         _IN_BLOCKS,
-        "LargeEA, LIME: pairs are mutual within a block, all blocks together; records of before version 0.2 have none.",
+        "LargeEA, LIME: pairs are mutual within a block, all blocks together.",
         "Real setting: mutual 5-NN by cosine, as the paper; top-1: mutual, by CSLS. In the authors' code precision is "
         "computed with one direction not transposed, so that most false pairs vanish: no difference for P and F1.",
         "Stand-ins have a smaller dimension than the paper's, but for `d = 128` (see the table of the plain setting).",
