@@ -2,7 +2,7 @@
 
 A confidence is a weighted sum of a pair's evidence and of its margins; the weights are learnt by the valid links, drawn
 to weights that every scoring brings along (`StandIn` in `largegnn.matching.scorings`), and are these where there are
-too few valid links. Nobody knows any more by which links those were chosen. Here the default training is run with
+too few valid links. Here the default training is run with
 train links as seeds, by every scoring, without the test links. The mutual first choices that touch a valid link judge:
 how well do the weights order right pairs before wrong ones (AUC: 1 always, .5 by chance)? Beside the weights that stand
 in: weights fitted to the judged pairs of all other sets, which is what choosing anew would give a new set, and weights

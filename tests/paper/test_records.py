@@ -16,6 +16,7 @@ from largegnn.paper.origin import origin_of
 from largegnn.paper.records import (
     ResultRecord,
     add_record,
+    made_by,
     read_records,
     read_results,
     summarise_records,
@@ -279,3 +280,11 @@ def test_figures_are_drawn_and_differ_without_colour(tmp_path: Path) -> None:
     drawn = (tmp_path / "figure.svg").read_text()
     assert "number of subgraphs" in drawn
     assert {"7,4", "2,3"} <= set(re.findall(r'stroke-dasharray="(.*?)"', drawn))
+
+
+def test_what_made_runs_shows_that_no_commit_had_all_changes() -> None:
+    origin = origin_of(Settings(), []).model_dump() | {"version": "0.2.0", "tree": None}
+    commits = ("1234567890", "1234567890+", "1234567890")
+    runs = [ResultRecord.model_validate(record(origin=origin | {"commit": commit})) for commit in commits]
+    assert made_by(runs) == "version 0.2.0, commits 12345678, 12345678+"
+    assert made_by(runs[:1]) == "version 0.2.0, commit 12345678"

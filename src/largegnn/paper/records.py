@@ -198,7 +198,7 @@ def made_by(runs: Sequence[ResultRecord]) -> str:
     commits: dict[str, dict[str, None]] = {}
     for record in runs:
         made = record.origin
-        commit = made.commit[:8] if made is not None and made.commit else "unknown"
+        commit = made.commit[:8] + "+" * made.commit.endswith("+") if made is not None and made.commit else "unknown"
         commits.setdefault(made.version if made else FIRST_VERSION, {})[commit] = None
     return "; ".join(
         f"version {version}, commit{'s' if len(own) > 1 else ''} {', '.join(own)}" for version, own in commits.items()
