@@ -6,9 +6,11 @@ with the result, which `AlignmentResult.save` keeps.
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,18 +21,25 @@ import numpy.typing as npt
 from largegnn.artifacts import (
     Alignment,
     AlignmentTask,
+    Cost,
+    DivisionPlan,
     EntityEmbeddings,
+    EpochRecord,
     Evaluation,
     Neighbors,
+    Partition,
+    PartitionQuality,
+    SubgraphSet,
     TrainedModel,
 )
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadedPair, load_pair
 from largegnn.errors import InputError
+from largegnn.pipeline import run_pipeline, run_task
 from largegnn.planning.division_plan import plan_for
 from largegnn.result import AlignmentResult
-from largegnn.runs.on_task import Division, Training, division_of, run_task
-from largegnn.runs.pipeline import run_pipeline
+from largegnn.run import Run
+from largegnn.runfolder.steps import derived_seed
 from largegnn.settings import WORLD_PRESETS, DataSettings, Settings, WorldSettings, resolve
 from largegnn.stages.match import MatchOutcome
 
@@ -40,7 +49,7 @@ if TYPE_CHECKING:
     from largegnn.datasets.download import Download
     from largegnn.datasets.generator import GeneratedPair
     from largegnn.planning.inspection import Inspection
-    from largegnn.runs.compare import Comparison
+    from largegnn.figures import Comparison
 
 __all__ = [
     "Division",
@@ -49,7 +58,6 @@ __all__ = [
     "compare",
     "data_input",
     "divide",
-    "division_of",
     "download",
     "evaluate",
     "generate",
@@ -215,7 +223,7 @@ def update(
     """
     from largegnn.data.enlarge import Additions
     from largegnn.data.in_memory import as_path, as_paths
-    from largegnn.runs.update import update_run
+    from largegnn.update import update_run
 
     with tempfile.TemporaryDirectory(prefix="largegnn-") as scratch:
         folder = Path(scratch)
@@ -247,12 +255,64 @@ def inspect(pair: LoadedPair, settings: AnySettings = None, memory_mb: float | N
     )
 
 
+@dataclass(frozen=True)
+class Division:
+    """A divided task: the subgraphs, how much they keep, and what each step cost."""
+
+    num_parts: int
+    cap: int
+    parts: Partition
+    membership: Partition
+    subgraphs: SubgraphSet
+    quality: PartitionQuality
+    costs: Mapping[str, Cost]
+
+    @classmethod
+    def of(cls, run: Run) -> Division:
+        """The division a run holds; the share of test links it keeps is counted here, as no step sees them."""
+        from largegnn.division.quality import share_kept
+
+        plan, membership = run.outcome("partition", DivisionPlan), run.artifact("membership", Partition)
+        kept = share_kept(run.artifact("task", AlignmentTask).test_links, membership)
+        return cls(
+            num_parts=plan.num_parts,
+            cap=plan.cap,
+            parts=run.artifact("parts", Partition),
+            membership=membership,
+            subgraphs=run.artifact("subgraphs", SubgraphSet),
+            quality=dataclasses.replace(run.outcome("subgraphs", PartitionQuality), test_kept=kept),
+            costs={name: cost for name, cost in run.costs().items() if name in _DIVIDING},
+        )
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Seconds of each step."""
+        return {name: cost.seconds for name, cost in self.costs.items()}
+
+    @property
+    def peak_memory_mb(self) -> float:
+        """The largest peak of any step."""
+        return max(cost.peak_memory_mb for cost in self.costs.values())
+
+
+_DIVIDING = ("merge", "partition", "landmarks", "subgraphs")
+
+
+@dataclass(frozen=True)
+class Training:
+    """A trained model, the vectors of all entities, and what every epoch was like."""
+
+    model: TrainedModel
+    embeddings: EntityEmbeddings
+    history: tuple[EpochRecord, ...]
+
+
 def divide(task: AlignmentTask, settings: AnySettings = None) -> Division:
     """Merge a task's graphs at the seeds and divide the result into subgraphs."""
     chosen = Settings.of(settings)
     plan_for(task, chosen.division, chosen.landmarks, chosen.device)  # refused before anything is computed
     with tempfile.TemporaryDirectory(prefix="largegnn-") as folder:
-        return division_of(run_task(Path(folder), task, None, chosen, last="subgraphs"))
+        return Division.of(run_task(Path(folder), task, None, chosen, last="subgraphs"))
 
 
 def train(task: AlignmentTask, settings: AnySettings = None) -> Training:
@@ -272,13 +332,11 @@ def search(
     task: AlignmentTask, embeddings: EntityEmbeddings, settings: AnySettings = None
 ) -> tuple[Neighbors, Neighbors]:
     """The nearest free targets of each free source, and the other way round."""
-    from largegnn.stages import derived_seed
     from largegnn.stages.search import search as run_search
 
     chosen = Settings.of(settings)
-    hidden = task.without_test_links()
-    seed = derived_seed(chosen.seed, "search")
-    found = run_search(hidden, embeddings, chosen.protocol, chosen.search, seed, chosen.device)
+    hidden, seed = task.without_test_links(), derived_seed(chosen.seed, "search")
+    found = run_search(hidden, embeddings, chosen.protocol, chosen.search, seed, device=chosen.device)
     return found.source_neighbors, found.target_neighbors
 
 
@@ -295,22 +353,21 @@ def match(
     found = search(task, embeddings, chosen) if neighbors is None else neighbors
     # A task has no names and values: what the data allow is structure.
     channels = ("structure", "rules") if chosen.channels == ("auto",) else chosen.channels
-    made = run_match(
-        task.without_test_links(), embeddings, *found, chosen.protocol, channels, chosen.match, chosen.device
-    )
+    hidden = task.without_test_links()
+    made = run_match(hidden, embeddings, *found, chosen.protocol, channels, chosen.match, device=chosen.device)
     return made.alignment, made.outcome
 
 
 def evaluate(run: AnyPath) -> Evaluation:
     """The figures of a run folder by its test links; measured now if they were not before."""
-    from largegnn.runs.evaluation import evaluated_run
+    from largegnn.figures import evaluated_run
 
     return evaluated_run(Path(run)).outcome("evaluate", Evaluation)
 
 
 def compare(*runs: AnyPath) -> Comparison:
     """Runs side by side: the settings that differ, and the figures."""
-    from largegnn.runs.compare import compare_runs
+    from largegnn.figures import compare_runs
 
     return compare_runs([Path(run) for run in runs])
 

@@ -31,10 +31,10 @@ from largegnn.artifacts import (
 from largegnn.artifacts.literals import Literals
 from largegnn.data.names import EntityNames
 from largegnn.errors import InputError
-from largegnn.runs.run import Run
+from largegnn.run import Run, RunSummary
 from largegnn.stages.literals import LiteralsOutcome
 from largegnn.stages.match import MatchOutcome
-from largegnn.stages.report import ReportInputs, RunSummary
+from largegnn.stages.report import ReportInputs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -66,12 +66,7 @@ class AlignmentResult:
     @classmethod
     def open(cls, folder: AnyPath) -> AlignmentResult:
         """The alignment a run folder holds."""
-        from largegnn.runs.pipeline import resume_input
-        from largegnn.runs.store import RunStore
-
-        run = Run(resume_input(Path(folder))[1], RunStore(Path(folder)))
-        run.artifact("alignment", Alignment)
-        return cls(run)
+        return cls(Run.open(Path(folder), needs="match"))
 
     def __repr__(self) -> str:
         summary = self.summary
@@ -101,7 +96,7 @@ class AlignmentResult:
         from largegnn.review.notebook import charts_of
 
         literals = self.run.artifact("literals", Literals)
-        task = self.run.task_without_test_links()
+        task = self.run.task.without_test_links()
         return charts_of(ReportInputs(task, self.names, self.alignment, self.summary, literals=literals), self.title)
 
     @property
@@ -127,12 +122,12 @@ class AlignmentResult:
     @cached_property
     def summary(self) -> RunSummary:
         """Figures with their protocol, what each stage cost, and what to expect of the pairs."""
-        return self.run.summary()
+        return self.run.summary
 
     @property
     def is_calibrated(self) -> bool:
         """Whether the confidence of a pair is a probability; otherwise there is a score only."""
-        return "match" in self.run.finished() and self.run.outcome("match", MatchOutcome).calibration.is_calibrated
+        return "match" in self.run.finished and self.run.outcome("match", MatchOutcome).calibration.is_calibrated
 
     @property
     def pairs(self) -> pl.DataFrame:
@@ -227,7 +222,7 @@ class AlignmentResult:
         from largegnn.export import EMBEDDING_FORMS, RELATION_FORMS, export, export_embeddings, export_relations
 
         if isinstance(form, str) and form in EMBEDDING_FORMS:
-            vectors = self.run.final_embeddings()
+            vectors = self.run.embeddings
             return export_embeddings(vectors, self.names, self.task.num_source_entities, Path(path), form)
         info = self.export_info(base_iri=base_iri, target_base_iri=target_base_iri, prefixes=prefixes)
         if isinstance(form, str) and form in RELATION_FORMS:
@@ -239,7 +234,7 @@ class AlignmentResult:
         from largegnn.review.session import ReviewSession
 
         literals = self.run.artifact("literals", Literals)
-        return ReviewSession(self.run.task(), self.names, literals, self.alignment, self.summary, Path(decisions))
+        return ReviewSession(self.run.task, self.names, literals, self.alignment, self.summary, Path(decisions))
 
     def reconciler(self, side: str = "target") -> Reconciler:
         """Answers queries for entities of one side, as `largegnn serve` does; all indexes are made here."""
@@ -247,7 +242,7 @@ class AlignmentResult:
         from largegnn.review.reconcile.catalogue import Catalogue
         from largegnn.review.reconcile.reconciler import Reconciler
 
-        task = self.run.task()
+        task = self.run.task
         catalogue = Catalogue(self._labels, NeighborIndex(task), ("source", "target").index(side))
         catalogue.prepare()
         return Reconciler(catalogue, self.alignment, task.given_seeds(self.run.settings.protocol.seeds_from))
@@ -327,7 +322,7 @@ class AlignmentResult:
 
     @property
     def _literals_outcome(self) -> LiteralsOutcome:
-        return self.run.outcome("literals", LiteralsOutcome) if "literals" in self.run.finished() else LiteralsOutcome()
+        return self.run.outcome("literals", LiteralsOutcome) if "literals" in self.run.finished else LiteralsOutcome()
 
     @cached_property
     def _labels(self) -> Labels:
@@ -335,14 +330,14 @@ class AlignmentResult:
 
         found, literals = self._literals_outcome, self.run.artifact("literals", Literals)
         profiles = (*found.source_profiles, *found.target_profiles)
-        return Labels(self.run.task(), self.names, literals, name_predicates(literals, profiles))
+        return Labels(self.run.task, self.names, literals, name_predicates(literals, profiles))
 
     @cached_property
     def _pair_values(self) -> PairValues | None:
         from largegnn.review.values import PairValues
 
         outcome = self._literals_outcome
-        if "literals" not in self.run.channels():
+        if "literals" not in self.run.channels:
             return None
         literals = self.run.artifact("literals", Literals)
         return PairValues(

@@ -76,3 +76,8 @@ class EntityEmbeddings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "vectors", frozen(self.vectors, np.float32, (None, None), "vectors"))
         object.__setattr__(self, "covered", frozen(self.covered, np.bool_, (len(self.vectors),), "covered"))
+
+    @classmethod
+    def none(cls, num_entities: int) -> EntityEmbeddings:
+        """No entity has a vector: nothing was trained."""
+        return cls(np.zeros((num_entities, 1), dtype=np.float32), np.zeros(num_entities, dtype=bool))

@@ -48,6 +48,11 @@ class Neighbors:
         if bool(np.any(np.diff(self.queries) <= 0)):
             raise ArtifactError("the queries of a search must be strictly ascending")
 
+    @classmethod
+    def none(cls, k: int) -> Neighbors:
+        """No query: the result of a search that was not made."""
+        return cls(np.empty(0), np.empty((0, k)), np.empty((0, k), dtype=np.float32))
+
     @property
     def k(self) -> int:
         """How many neighbours a query may have."""

@@ -34,9 +34,9 @@ def align_command(
     # the program ends with an error adds a traceback to it.
     threading.Thread(target=warm_up).start()
     run = request.run()
-    summary = run.summary()
+    summary = run.summary
     if as_json:
-        typer.echo(json.dumps({"folder": str(request.out), **summary.to_dict(), "files": run.pages()}, indent=1))
+        typer.echo(json.dumps({"folder": str(request.out), **summary.to_dict(), "files": run.pages}, indent=1))
         return
     if summary.match is None:
         print_table(f"run folder {request.out}", ("stage", "seconds", "peak MB"), cost_rows(summary.costs))
@@ -51,7 +51,7 @@ def _show(out: Path) -> None:
     result = open_run(out)
     print_figures(result.summary)
     print_table(f"run folder {out}", ("stage", "seconds", "peak MB"), cost_rows(result.summary.costs))
-    files = [(str(out / name), f"{rows:,}") for name, rows in result.run.pages().items()]
+    files = [(str(out / name), f"{rows:,}") for name, rows in result.run.pages.items()]
     if files:
         print_table("files", ("file", "rows"), files)
     print_findings(result)

@@ -18,7 +18,7 @@ def compare_command(
     runs: Annotated[list[Path], typer.Argument(help="Two or more run folders.")], as_json: options.JsonOption = False
 ) -> None:
     """Compare runs: the settings that differ, and the figures."""
-    from largegnn.runs.compare import compare_runs
+    from largegnn.figures import compare_runs
 
     found = compare_runs(runs)
     if as_json:

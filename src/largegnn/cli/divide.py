@@ -22,12 +22,12 @@ from largegnn.cli import options
 from largegnn.cli.tables import number, print_table, share
 from largegnn.errors import InputError
 from largegnn.settings import METHODS, Settings
-from largegnn.stages import STAGE_NAMES
+from largegnn.settings import STEPS
 
 __all__ = ["divide_command"]
 
 _LAST = "subgraphs"
-_STAGES = STAGE_NAMES[: STAGE_NAMES.index(_LAST) + 1]
+_STAGES = STEPS[: STEPS.index(_LAST) + 1]
 _TITLE = "n subgraphs, their sizes, landmarks recalled, shares with both ends in one subgraph"
 
 
@@ -109,13 +109,13 @@ def _rows(requests: Sequence[options.RunRequest]) -> list[_Row]:
 
 def _kept_row(request: options.RunRequest) -> _Row:
     """The division of a run folder."""
-    from largegnn.api import division_of
+    from largegnn.api import Division
 
     run = request.run()
-    done = [name for name in run.finished() if name in _STAGES]
+    done = [name for name in run.finished if name in _STAGES]
     cap = run.outcome("partition", DivisionPlan).cap if "partition" in done else None
-    quality = division_of(run).quality if _LAST in done else None
-    costs = {name: run.cost(name) for name in done}
+    quality = Division.of(run).quality if _LAST in done else None
+    costs = {name: cost for name, cost in run.costs().items() if name in done}
     return _Row(_method_name(run.settings), run.settings.protocol.seeds_from, cap, costs, quality)
 
 
@@ -176,7 +176,7 @@ def _show(rows: Sequence[_Row]) -> None:
             for row, quality in finished
         ],
     )
-    steps = [step for step in STAGE_NAMES if step in rows[0].costs]
+    steps = [step for step in STEPS if step in rows[0].costs]
     print_table(
         "seconds of each step, and peak memory",
         ("method", *steps, "peak MB"),

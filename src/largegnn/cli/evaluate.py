@@ -39,8 +39,9 @@ def evaluate_command(
 ) -> None:
     """Measure a run by test links, in the ideal and the real setting."""
     from largegnn.cli.reports import print_figures, print_findings, print_reliability
+    from largegnn.figures import evaluate_by, evaluated_run
     from largegnn.result import AlignmentResult
-    from largegnn.runs.evaluation import evaluate_by, evaluated_run, matched_run
+    from largegnn.run import Run
 
     if gold is not None and gold not in _GOLD:
         raise InputError(f"there is no gold {gold[:100]!r}", expected=", ".join(_GOLD))
@@ -48,7 +49,7 @@ def evaluate_command(
         result = AlignmentResult(evaluated_run(run))
         summary = result.summary
     else:
-        result = AlignmentResult(matched_run(run))
+        result = AlignmentResult(Run.open(run, needs="match"))
         evaluation = evaluate_by(result.run, test_links, gold, skip_unknown=skip_unknown)
         summary = dataclasses.replace(result.summary, evaluation=evaluation)
     if as_json:

@@ -25,11 +25,11 @@ import typer
 from largegnn.cli.flags import Changes, changes_of, flag_parameters, replace_parameter
 from largegnn.errors import InputError
 from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.stages import STAGE_NAMES
+from largegnn.settings import STEPS
 
 if TYPE_CHECKING:
     from largegnn.data.inputs import DataInput
-    from largegnn.runs.run import Run
+    from largegnn.run import Run
 
 __all__ = [
     "DATA_FLAGS",
@@ -121,7 +121,7 @@ class RunRequest:
 
     def run(self) -> Run:
         """Bring the run folder up to the last stage asked for."""
-        from largegnn.runs.pipeline import run_pipeline
+        from largegnn.pipeline import run_pipeline
 
         assert self.out is not None, "the command has a run folder"
         try:
@@ -190,13 +190,14 @@ def _given(paths: Mapping[str, Path | None]) -> DataInput:
 
 
 def _resumed(out: Path | None, paths: Mapping[str, Path | None]) -> tuple[DataInput | None, Settings]:
-    from largegnn.runs.pipeline import resume_input
+    from largegnn.run import Run
 
     if out is None:
         raise InputError("--resume needs the run folder", expected="--resume --out DIR")
     if any(path is not None for path in paths.values()):
         raise InputError("--resume takes input and settings from the run folder", fix="leave the input out")
-    return resume_input(out)
+    run = Run.open(out)
+    return run.given, run.settings
 
 
 def _optional(name: str, annotation: Any, default: object = None) -> inspect.Parameter:
@@ -209,8 +210,8 @@ def _out_option(folder: RunFolder) -> Any:
 
 
 def _stage_parameters(folder: RunFolder) -> list[inspect.Parameter]:
-    end = len(STAGE_NAMES) if folder.last is None else STAGE_NAMES.index(folder.last) + 1
-    stages = ", ".join(STAGE_NAMES[:end])
+    end = len(STEPS) if folder.last is None else STEPS.index(folder.last) + 1
+    stages = ", ".join(STEPS[:end])
     force = typer.Option("--force", help=f"Compute again from this stage on: {stages}.")
     return [
         _optional("resume", ResumeOption),

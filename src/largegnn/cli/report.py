@@ -15,14 +15,14 @@ __all__ = ["report_command"]
 
 def report_command(run: RunArgument, as_json: options.JsonOption = False) -> None:
     """Write the files of a finished run again: report.html, report.json, pairs and unmatched entities."""
-    from largegnn.runs.evaluation import matched_run
-    from largegnn.runs.pipeline import run_pipeline
+    from largegnn.pipeline import run_pipeline
+    from largegnn.run import Run
 
-    found = matched_run(run)
+    found = Run.open(run, needs="match")
     wanted = tuple(dict.fromkeys([*found.settings.report.pages, "report.html"]))
     report = found.settings.report.model_copy(update={"pages": wanted})
     settings = found.settings.model_copy(update={"report": report})
-    pages = run_pipeline(run, found.given, settings, force="report").pages()
+    pages = run_pipeline(run, found.given, settings, force="report").pages
     if as_json:
         typer.echo(json.dumps({str(run / name): rows for name, rows in pages.items()}, indent=1))
         return

@@ -17,7 +17,7 @@ __all__ = ["train_command"]
 )
 def train_command(request: options.RunRequest, as_json: options.JsonOption = False) -> None:
     """Divide and train: everything up to one vector for each entity."""
-    summary = request.run().summary()
+    summary = request.run().summary
     if as_json:
         typer.echo(json.dumps({"folder": str(request.out), **summary.to_dict()}, indent=1))
         return

@@ -54,7 +54,7 @@ def update_command(
     )
     summary = result.summary
     if as_json:
-        typer.echo(json.dumps({"folder": str(out), **summary.to_dict(), "files": result.run.pages()}, indent=1))
+        typer.echo(json.dumps({"folder": str(out), **summary.to_dict(), "files": result.run.pages}, indent=1))
         return
     assert summary.update is not None
     _show(summary.update)

@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     from largegnn.matching.searchers import Searcher
     from largegnn.matching.selection import Selection
     from largegnn.review.pages import Page
-    from largegnn.runs.engines import Engine
 
 __all__ = [
     "CHANNELS",
     "COMPARATORS",
     "ENCODERS",
-    "ENGINES",
     "EXPORTERS",
     "LOSSES",
     "MEASURES",
@@ -181,8 +179,6 @@ PAGES: Table[Page] = Table(
         "report.html": "largegnn.review.report_page:report_html",
     },
 )
-ENGINES: Table[Engine] = Table("engines", "engine", {"local": "largegnn.runs.engines:run_here"})
-
 TABLES: dict[str, Table[Any]] = {
     table.name: table
     for table in (
@@ -199,6 +195,5 @@ TABLES: dict[str, Table[Any]] = {
         MEASURES,
         EXPORTERS,
         PAGES,
-        ENGINES,
     )
 }

@@ -13,7 +13,7 @@ from largegnn.settings.matching import MatchSettings, SearchSettings
 from largegnn.settings.presets import METHODS, PRESETS, WORLD_PRESETS
 from largegnn.settings.reporting import EvaluateSettings, ReportSettings
 from largegnn.settings.resolving import resolve
-from largegnn.settings.run import Settings
+from largegnn.settings.run import STEPS, Settings
 from largegnn.settings.section import Section, StrictModel
 from largegnn.settings.training import DEFAULT_LOSSES, IntegrateSettings, RoundSettings, TrainSettings
 from largegnn.settings.writing import to_toml, toml_value
@@ -22,6 +22,7 @@ __all__ = [
     "DEFAULT_LOSSES",
     "METHODS",
     "PRESETS",
+    "STEPS",
     "WORLD_PRESETS",
     "ClusterSettings",
     "CompareSettings",

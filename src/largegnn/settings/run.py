@@ -1,4 +1,4 @@
-"""All settings of a run: one section per stage."""
+"""All settings of a run: one section per step."""
 
 from __future__ import annotations
 
@@ -6,18 +6,35 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from largegnn.seams.tables import CHANNELS, ENGINES
+from largegnn.seams.tables import CHANNELS
 from largegnn.settings.cluster import ClusterSettings
 from largegnn.settings.comparing import CompareSettings
 from largegnn.settings.data import DataSettings, ProtocolSettings
 from largegnn.settings.division import DivisionSettings, LandmarkSettings
 from largegnn.settings.matching import MatchSettings, SearchSettings
-from largegnn.settings.parts import PartOf, PartsOf
+from largegnn.settings.parts import PartsOf
 from largegnn.settings.reporting import EvaluateSettings, ReportSettings
 from largegnn.settings.section import Section
 from largegnn.settings.training import IntegrateSettings, RoundSettings, TrainSettings
 
-__all__ = ["Settings"]
+__all__ = ["STEPS", "Settings"]
+
+# The steps of a run in order, as `--from`, `--to` and `--force` name them.
+STEPS = (
+    "load",
+    "literals",
+    "merge",
+    "partition",
+    "landmarks",
+    "subgraphs",
+    "train",
+    "integrate",
+    "rounds",
+    "search",
+    "match",
+    "evaluate",
+    "report",
+)
 
 
 class Settings(Section):
@@ -25,9 +42,6 @@ class Settings(Section):
 
     seed: int = Field(0, ge=0, le=2**32 - 1, description="Random seed. Every stage derives its own from it.")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="Device. auto: a GPU if there is one.")
-    engine: Annotated[str, PartOf(ENGINES)] = Field(
-        "local", description="Where the stages run. local: on this machine."
-    )
     channels: Annotated[tuple[str, ...], PartsOf(CHANNELS, word="auto")] = Field(
         ("auto",),
         description="Sources of candidate pairs. auto: all that the data allow. structure alone is the paper's system.",
@@ -50,6 +64,10 @@ class Settings(Section):
     def keep_literals(self) -> bool:
         """Whether names and values are read; without them, entities that have nothing else are left out."""
         return bool({"auto", "literals"} & set(self.channels))
+
+    def only(self, *sections: str) -> Settings:
+        """These sections, and the defaults in place of all others: what a step that takes several depends on."""
+        return Settings(**{name: getattr(self, name) for name in sections})
 
     @model_validator(mode="after")
     def _check_neighbors(self) -> Self:

@@ -48,6 +48,10 @@ class Section(StrictModel):
             if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
                 field.annotation.place = f"{name}."
 
+    def plain(self) -> dict[str, Any]:
+        """The values for JSON; what a step's fingerprint covers."""
+        return self.model_dump(mode="json")
+
     @classmethod
     def of(cls, value: Self | Mapping[str, Any] | None) -> Self:
         """Settings from what a caller gives: settings, a mapping with nested or dotted keys, None."""

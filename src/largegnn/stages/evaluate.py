@@ -92,6 +92,7 @@ def evaluate(
     evaluate: EvaluateSettings,
     search: SearchSettings,
     run_seed: int,
+    *,
     device: str,
 ) -> Evaluated:
     """Figures of both settings with their protocol; None for what there are no test links to measure by."""

@@ -42,6 +42,7 @@ def integrate(
     subgraphs: SubgraphSet,
     train: TrainSettings,
     integrate: IntegrateSettings,
+    *,
     device: str,
     work: Path | None = None,
 ) -> Integrated:

@@ -30,7 +30,7 @@ def landmarks(
     task: AlignmentTask,
     merged: MergedGraph,
     parts: Partition,
-    partition_outcome: DivisionPlan,
+    plan: DivisionPlan,
     protocol: ProtocolSettings,
     landmarks: LandmarkSettings,
 ) -> Recalled:
@@ -41,7 +41,7 @@ def landmarks(
         merged,
         parts,
         task.seeds(protocol.seeds_from),
-        partition_outcome.cap,
+        plan.cap,
         eta=landmarks.eta,
         decay=landmarks.decay,
         hops=landmarks.hops,

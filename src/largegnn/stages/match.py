@@ -111,8 +111,9 @@ def match(
     protocol: ProtocolSettings,
     channels: tuple[str, ...],
     match: MatchSettings,
-    device: str,
     literal_evidence: LiteralEvidence | None = None,
+    *,
+    device: str,
 ) -> Matched:
     """Score, select, calibrate and decide."""
     from largegnn.matching.candidates import margins

@@ -6,7 +6,6 @@ import logging
 from dataclasses import dataclass
 
 from largegnn.artifacts import AlignmentTask, DivisionPlan, MergedGraph, Partition
-from largegnn.planning.division_plan import plan_for
 from largegnn.seams.tables import PARTITIONERS
 from largegnn.settings import DivisionSettings, LandmarkSettings, ProtocolSettings
 
@@ -30,10 +29,10 @@ def partition(
     division: DivisionSettings,
     landmarks: LandmarkSettings,
     seed: int,
-    device: str,
+    *,
+    plan: DivisionPlan,
 ) -> Partitioned:
-    """Divide the merged graph with the partitioner of the settings."""
-    plan = plan_for(task, division, landmarks, device)
+    """Divide the merged graph with the partitioner of the settings, as the plan says."""
     _log.info("partition: %d parts, cap %s: %s", plan.num_parts, f"{plan.cap:,}", plan.reason)
     partitioner = PARTITIONERS[division.partitioner]
     parts = partitioner(task, merged, protocol.seeds_from, plan.num_parts, seed)

@@ -6,6 +6,7 @@ The files are the entries of the table of pages; a page is a function of what a 
 from __future__ import annotations
 
 from collections.abc import Mapping
+import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,71 +30,17 @@ from largegnn.artifacts.literals import Literals
 from largegnn.artifacts.update import UpdateReport
 from largegnn.data.summary import LoadSummary
 from largegnn.seams.tables import PAGES
-from largegnn.settings import ReportSettings, Settings
+from largegnn.run import RunSummary
+from largegnn.settings import ReportSettings
 from largegnn.version import __version__
 
 if TYPE_CHECKING:  # whoever only looks at a run need not load what trains and divides
     from largegnn.stages.literals import LiteralsOutcome
     from largegnn.stages.match import MatchOutcome
-    from largegnn.stages.rounds import RoundsOutcome
     from largegnn.stages.search import SearchOutcome
     from largegnn.stages.train import TrainOutcome
 
 __all__ = ["ReportInputs", "ReportOutcome", "Reported", "RunSummary", "report"]
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """What a run is like: its settings, what each finished stage cost and found out; None for what is not done."""
-
-    settings: Settings
-    costs: Mapping[str, Cost]
-    load: LoadSummary | None = None
-    literals: LiteralsOutcome | None = None
-    plan: DivisionPlan | None = None
-    quality: PartitionQuality | None = None
-    training: TrainOutcome | None = None
-    rounds: RoundsOutcome | None = None
-    search: SearchOutcome | None = None
-    match: MatchOutcome | None = None
-    evaluation: Evaluation | None = None
-    update: UpdateReport | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as plain values: the content of `report.json`."""
-        evaluation, match = self.evaluation, self.match
-        quality = to_plain(self.quality)
-        if quality is not None and evaluation is not None:
-            quality["test_kept"] = evaluation.test_kept
-        return {
-            "largegnn": __version__,
-            "protocol": None if evaluation is None else to_plain(evaluation.protocol),
-            "ideal": None if evaluation is None else to_plain(evaluation.ideal),
-            "real": None if evaluation is None else to_plain(evaluation.real),
-            "reliability": {
-                "valid": None if match is None else to_plain(match.reliability),
-                "test": None if evaluation is None else to_plain(evaluation.reliability),
-            },
-            "threshold": None if match is None else to_plain(match.threshold),
-            "calibrated": None if match is None else match.calibration.is_calibrated,
-            "calibration": None if match is None else to_plain(match.calibration),
-            "pairs": None if match is None else match.num_accepted,
-            "candidates": None if match is None else match.num_candidates,
-            "evidence": None if match is None else list(match.evidence),
-            "reasons": None if match is None else dict(match.reasons),
-            "relations": None if match is None else to_plain(match.relations),
-            "load": to_plain(self.load),
-            "literals": to_plain(self.literals),
-            "plan": to_plain(self.plan),
-            "partition": quality,
-            "cluster": None if self.training is None else to_plain(self.training.cluster),
-            "history": None if self.training is None else to_plain(self.training.history),
-            "rounds": None if self.rounds is None else to_plain(self.rounds.history),
-            "search": to_plain(self.search),
-            "stages": to_plain(self.costs),
-            "settings": self.settings.model_dump(mode="json"),
-            **({} if self.update is None else {"update": to_plain(self.update)}),
-        }
 
 
 @dataclass(frozen=True)
@@ -113,7 +60,7 @@ class ReportInputs:
 class ReportOutcome:
     """The files written, with the rows in each."""
 
-    files: Mapping[str, int]
+    pages: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -126,17 +73,17 @@ class Reported:
 def report(
     task: AlignmentTask,
     names: TaskNames,
+    literals: Literals,
+    evidence: LiteralEvidence,
     alignment: Alignment,
+    relations: RelationAlignment,
+    evaluation: Evaluation,
+    settings: ReportSettings,
+    *,
     summary: RunSummary,
-    report: ReportSettings,
     folder: Path,
-    literal_evidence: LiteralEvidence | None = None,
-    relations: RelationAlignment | None = None,
-    literals: Literals | None = None,
 ) -> Reported:
     """Write every page the settings name."""
-    equal = LiteralEvidence.empty() if literal_evidence is None else literal_evidence
-    answering = RelationAlignment.empty() if relations is None else relations
-    inputs = ReportInputs(task, names, alignment, summary, equal.duplicates, answering, literals)
-    files = {name.rpartition(":")[2]: PAGES[name](inputs, folder / name.rpartition(":")[2]) for name in report.pages}
-    return Reported(ReportOutcome(files))
+    summary = dataclasses.replace(summary, evaluation=evaluation)
+    inputs = ReportInputs(task, names, alignment, summary, evidence.duplicates, relations, literals)
+    return Reported(ReportOutcome({name: PAGES[name](inputs, folder / name) for name in settings.pages}))

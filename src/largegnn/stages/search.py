@@ -40,6 +40,7 @@ def search(
     protocol: ProtocolSettings,
     search: SearchSettings,
     seed: int,
+    *,
     device: str,
 ) -> Searched:
     """Search both ways by the method of the settings."""

@@ -53,11 +53,12 @@ class Trained:
 def train(
     task: AlignmentTask,
     subgraphs: SubgraphSet,
-    divisions: Divisions,
     protocol: ProtocolSettings,
     train: TrainSettings,
     integrate: IntegrateSettings,
     seed: int,
+    *,
+    divisions: Divisions,
     device: str,
     work: Path | None = None,
     start: TrainedModel | None = None,

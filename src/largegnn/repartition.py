@@ -1,10 +1,8 @@
-"""Repartitioning: divisions with other random seeds, made beside the training, so that no triple is lost for good.
+"""Divide the merged graph again while the training goes on, so that no triple is lost for good.
 
 In: a run folder whose graph is merged. Out: the division of any number, mapped from a scratch artifact. The next one is
-always in the making, in a process of its own: METIS and KaMinPar hold the interpreter's lock and would stop the
-training. A partitioner that only this process knows is called here.
-Scratch artifacts are named after the division they vary and are removed once training is past them; the folder they lie
-in goes with the stage.
+always being made, in a process of its own: METIS and KaMinPar hold the interpreter's lock and would stop the training.
+A partitioner that only this process knows is called here. Scratch artifacts are removed once training is past them.
 """
 
 from __future__ import annotations
@@ -14,10 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from largegnn.artifacts import DivisionPlan, MergedGraph, SubgraphSet, from_plain, to_plain
+from largegnn.artifacts import AlignmentTask, DivisionPlan, MergedGraph, SubgraphSet, from_plain, to_plain
+from largegnn.machine.devices import choose_device
 from largegnn.machine.processes import HelperProcess, Task
-from largegnn.runs.run import Run
-from largegnn.runs.store import RunStore
+from largegnn.planning.repartitioning import divisions_of_training, epochs_between_divisions
+from largegnn.run import Run
+from largegnn.runfolder.store import RunStore
 from largegnn.seams.tables import PARTITIONERS
 from largegnn.settings import Settings
 
@@ -30,12 +30,12 @@ class Repartitioner:
     """The divisions of a training run by number; number 0 is the one the run folder holds."""
 
     def __init__(
-        self, store: RunStore, folder: Path, settings: Settings, plan: DivisionPlan, seed: int, num_divisions: int
+        self, store: RunStore, folder: Path, settings: Settings, plan: DivisionPlan, seed: int, task: AlignmentTask
     ) -> None:
-        """`folder` lies in the run folder and takes the scratch artifacts; there are `num_divisions` in all."""
+        """`folder` lies in the run folder and takes the scratch artifacts."""
         self._folder = folder.relative_to(store.folder)
-        self._store, self._settings, self._seed, self._num_divisions = store, settings, seed, num_divisions
-        self._plan, self._name = plan, store.stages["landmarks"].fingerprint[:12]
+        self._store, self._settings, self._plan, self._seed = store, settings, plan, seed
+        self._num_divisions = _num_divisions(task, settings)
         self._making: dict[int, Task[None]] = {}
         self._helper: HelperProcess | None = None
 
@@ -75,8 +75,8 @@ class Repartitioner:
         return found
 
     def _start(self, number: int) -> None:
-        """Begin a division in the helper process, unless there is no such number or it is there already."""
-        if number >= self._num_divisions or number in self._making or self._is_there(number):
+        """Begin a division in the helper process, unless there is no such number or it exists."""
+        if number >= self._num_divisions or number in self._making or self._exists(number):
             return
         if PARTITIONERS.is_local(self._settings.division.partitioner):
             return
@@ -84,7 +84,7 @@ class Repartitioner:
             self._helper = HelperProcess("repartitioning")
         self._making[number] = self._helper.submit(_make, *self._arguments(number))
 
-    def _is_there(self, number: int) -> bool:
+    def _exists(self, number: int) -> bool:
         return self._store.load_scratch(self._file(number), SubgraphSet) is not None
 
     def _arguments(self, number: int) -> tuple[Path, dict[str, Any], dict[str, Any], str, int]:
@@ -97,15 +97,21 @@ class Repartitioner:
             self._store.remove_scratch(self._file(number))
 
     def _file(self, number: int) -> str:
-        return str(self._folder / f"division-{self._name}-{number:04d}")
+        return str(self._folder / f"division-{number:04d}")
+
+
+def _num_divisions(task: AlignmentTask, settings: Settings) -> int:
+    train, num_seeds = settings.train, len(task.seeds(settings.protocol.seeds_from))
+    on_gpu = train.repartition_every > 0 and choose_device(settings.device).type != "cpu"
+    every = epochs_between_divisions(train, len(task.triples), num_seeds, on_gpu)
+    return train.members * divisions_of_training(train, every)
 
 
 def _make(folder: Path, values: dict[str, Any], plan: dict[str, Any], file: str, seed: int) -> None:
     """Make one division and leave it in the run folder; values are plain, as they may cross to another process."""
     from largegnn.stages.subgraphs import divide_again
 
-    store, settings = RunStore(folder), Settings.model_validate(values)
-    task = Run(settings, store).task_without_test_links()
-    graph = store.load("merge", "merged", MergedGraph)
-    how = (settings.protocol, settings.division, settings.landmarks, seed)
-    store.save_scratch(file, divide_again(task, graph, from_plain(DivisionPlan, plan), *how))
+    run = Run(Settings.model_validate(values), RunStore(folder))
+    task, merged = run.task.without_test_links(), run.artifact("merged", MergedGraph)
+    sections = run.settings.protocol, run.settings.division, run.settings.landmarks
+    run.store.save_scratch(file, divide_again(task, merged, from_plain(DivisionPlan, plan), *sections, seed))

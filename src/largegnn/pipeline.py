@@ -1,0 +1,250 @@
+"""The run, read from top to bottom: typed calls in the order they happen.
+
+In: files, settings, a folder. Out: the folder brought up to date, and a `Run` that reads it. Every call of `step` reuses
+what the folder holds or computes it (`runfolder/steps.py`). What a step depends on is what it is handed in its place;
+what is handed by keyword (device, work folder) makes no difference to its result. No step but `evaluate` is handed the
+test links. Self-training rounds, updates and the paper's systems call the same functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from largegnn.artifacts import AlignmentTask, EntityEmbeddings, Neighbors, StringTable, TaskNames
+from largegnn.artifacts.literals import Literals
+from largegnn.cluster.connecting import open_cluster
+from largegnn.data.inputs import DataInput
+from largegnn.data.load import load_pair
+from largegnn.data.summary import LoadSummary
+from largegnn.errors import InputError
+from largegnn.planning.division_plan import plan_for
+from largegnn.repartition import Repartitioner
+from largegnn.rounds import advise_rounds, run_rounds
+from largegnn.run import Run, channels_of_data
+from largegnn.runfolder.inputs import InputFile, RunInput, plain_files, read_input
+from largegnn.runfolder.steps import LastStepError, Steps, derived_seed
+from largegnn.runfolder.store import RunStore
+from largegnn.settings import STEPS, DataSettings, Settings, to_toml
+from largegnn.stages.evaluate import evaluate
+from largegnn.stages.integrate import integrate
+from largegnn.stages.landmarks import landmarks
+from largegnn.stages.literals import literals as compare_literals
+from largegnn.stages.match import match
+from largegnn.stages.merge import merge
+from largegnn.stages.partition import partition
+from largegnn.stages.report import report
+from largegnn.stages.search import search
+from largegnn.stages.subgraphs import subgraphs
+from largegnn.stages.train import train
+from largegnn.version import __version__
+
+__all__ = ["LoadResult", "load", "run_pipeline", "run_task"]
+
+def run_pipeline(
+    folder: Path,
+    given: DataInput | None,
+    settings: Settings,
+    *,
+    force: str | None = None,
+    first: str | None = None,
+    last: str | None = None,
+    files: Mapping[str, InputFile] | None = None,
+    instead: Mapping[str, Callable[..., Any]] | None = None,
+) -> Run:
+    """Bring a run folder up to the step `last`, computing only what is missing, changed by `force`, or damaged.
+
+    `files` are the input files of a run whose first step is computed by `instead`, which holds functions that compute
+    some steps in another way: a task from memory, an update.
+    """
+    store = _open_store(folder)
+    with store.lock(), contextlib.ExitStack() as stack:
+        inputs = read_input(given, settings.data, store) if files is None else RunInput(None, files)
+        step = Steps(store, STEPS, first=first, last=last, force=force, instead=instead)
+        stack.enter_context(open_cluster(settings.cluster, store.folder, settings.device))
+        _note_start(store, inputs, settings)
+        with contextlib.suppress(LastStepError):
+            _align(step, store, inputs, settings)
+        if "train" in step.computed and instead is None and store.manifest.get("update") is not None:
+            store.update_manifest(update=None)  # trained on everything, it is not an update any more
+    return Run(settings, store, inputs.given)
+
+
+def run_task(
+    folder: Path, task: AlignmentTask, names: TaskNames | None, settings: Settings, *, last: str | None = None
+) -> Run:
+    """Run a task that is in memory, not in files; without `names` its entities cannot be exported by name."""
+    nothing = StringTable.from_strings(())
+    loaded = LoadResult(task, names or TaskNames(nothing, nothing), Literals.empty(), LoadSummary.of_task(task))
+    files = {"task": InputFile(_checksum(task, names))}
+    return run_pipeline(folder, None, settings, last=last, files=files, instead={"load": lambda *_: loaded})
+
+
+def _checksum(task: AlignmentTask, names: TaskNames | None) -> str:
+    """One checksum over all that would be in the files."""
+    digest = hashlib.sha256()
+    tables = () if names is None else (names.entities, names.relations)
+    arrays = [task.triples, task.train_links, task.valid_links, task.test_links, task.forbidden]
+    for array in (*arrays, *(part for table in tables for part in (table.data, table.data_ptr))):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _align(step: Steps, store: RunStore, inputs: RunInput, settings: Settings) -> None:
+    """All steps; `step` leaves by `LastStepError` after the last one."""
+    seed, device, protocol = settings.seed, settings.device, settings.protocol
+
+    # Files become numbers. Names and values give candidates, and pairs to start from where seeds are few.
+    loaded = step("load", load, inputs, settings.data, settings.keep_literals)
+    names, literals = loaded.names, loaded.literals
+    channels = channels_of_data(loaded.task, names, literals, settings)
+    hidden = loaded.task.without_test_links()
+    own_seed = derived_seed(seed, "literals")
+    compared = step("literals", compare_literals, hidden, names, literals, channels, protocol, settings.compare, own_seed)
+    evidence = compared.literal_evidence
+    task = hidden.with_anchors(evidence.anchors)
+
+    membership = None
+    embeddings = EntityEmbeddings.none(task.num_entities)
+    near_targets = near_sources = Neighbors.none(settings.search.k)
+    if "structure" in channels:
+        # One graph out of two, divided into subgraphs that share landmarks.
+        merged = step("merge", merge, task, protocol).merged
+        plan = plan_for(task, settings.division, settings.landmarks, device)
+        own_seed = derived_seed(seed, "partition")
+        sections = protocol, settings.division, settings.landmarks
+        divided = step("partition", partition, task, merged, *sections, own_seed, plan=plan)
+        parts, plan = divided.parts, divided.outcome
+        membership = step("landmarks", landmarks, task, merged, parts, plan, protocol, settings.landmarks).membership
+        cut = step("subgraphs", subgraphs, task, merged, parts, membership, protocol).subgraphs
+
+        # One encoder, trained subgraph by subgraph; then one vector for each entity.
+        own_seed, work = derived_seed(seed, "train"), step.work_folder("train")
+        training = protocol, settings.train, settings.integrate
+        with Repartitioner(store, work, settings, plan, own_seed, task) as divisions:
+            trained = step(
+                "train", train, task, cut, *training, own_seed, divisions=divisions, device=device, work=work
+            )
+        model, work = trained.model, step.work_folder("integrate")
+        encoded = step("integrate", integrate, task, model, cut, settings.train, settings.integrate, device=device, work=work)
+        embeddings = encoded.embeddings
+        if settings.rounds.number:
+            work, own_seed = step.work_folder("rounds"), derived_seed(seed, "rounds")
+            refined = step(
+                "rounds",
+                run_rounds,
+                task,
+                model,
+                embeddings,
+                plan,
+                evidence,
+                channels,
+                settings.only("protocol", "division", "landmarks", "train", "integrate", "search", "match", "rounds"),
+                own_seed,
+                device=device,
+                work=work,
+            )
+            embeddings = refined.refined_embeddings
+        else:
+            advise_rounds(task, channels, protocol)
+        own_seed = derived_seed(seed, "search")
+        found = step("search", search, task, embeddings, protocol, settings.search, own_seed, device=device)
+        near_targets, near_sources = found.source_neighbors, found.target_neighbors
+
+    # Candidates of all channels, one decision.
+    near = near_targets, near_sources
+    matched = step("match", match, task, embeddings, *near, protocol, channels, settings.match, evidence, device=device)
+    evaluated = step(
+        "evaluate",
+        evaluate,
+        loaded.task.with_anchors(evidence.anchors),
+        embeddings,
+        matched.alignment,
+        *near,
+        membership,
+        evidence,
+        settings.data,
+        protocol,
+        channels,
+        settings.match,
+        settings.rounds,
+        settings.evaluate,
+        settings.search,
+        seed,
+        device=device,
+    )
+    step(
+        "report",
+        report,
+        task,
+        names,
+        literals,
+        evidence,
+        matched.alignment,
+        matched.relations,
+        evaluated.outcome,
+        settings.report,
+        summary=Run(settings, store).summary,
+        folder=store.folder,
+    )
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    """Two graphs and their links as numbers, the names of the numbers, literals, and what was read and dropped."""
+
+    task: AlignmentTask
+    names: TaskNames
+    literals: Literals
+    outcome: LoadSummary
+
+
+def load(inputs: RunInput, data: DataSettings, keep_literals: bool) -> LoadResult:
+    """Read the input files; without literals the task is that of the structure alone."""
+    if inputs.given is None:
+        raise InputError("the run has no step load, and no input to make it from", fix="give the input again")
+    pair = load_pair(inputs.given, data, keep_literals=keep_literals)
+    return LoadResult(pair.task, pair.names, pair.literals, pair.summary)
+
+
+def _open_store(folder: Path) -> RunStore:
+    """The store of a new, empty or run folder; anything else is refused."""
+    store = RunStore(folder)
+    if not store.manifest and folder.exists() and _is_foreign(folder):
+        raise InputError(
+            "the output folder holds something that is not a run",
+            where=str(folder),
+            expected="a new or empty folder, or a run folder",
+            fix="name another folder",
+        )
+    return store
+
+
+def _is_foreign(folder: Path) -> bool:
+    if not folder.is_dir():
+        raise InputError("the output folder is a file", where=str(folder), fix="name another folder")
+    return any(entry.name != ".lock" and not entry.name.endswith(".partial") for entry in folder.iterdir())
+
+
+def _note_start(store: RunStore, inputs: RunInput, settings: Settings) -> None:
+    """Write what the run is made from, so that it can be resumed and understood."""
+    given = store.manifest.get("input")
+    if inputs.given is not None:
+        paths = dataclasses.asdict(inputs.given)
+        given = {key: str(Path(value).resolve()) for key, value in paths.items() if value is not None}
+    store.update_manifest(
+        made_by=__version__,
+        input=given,
+        input_files=plain_files(inputs.files),
+        settings=settings.model_dump(mode="json"),
+        machine={"python": platform.python_version(), "numpy": np.__version__, "system": platform.platform()},
+    )
+    store.write_text("config.toml", to_toml(settings))

@@ -1,1 +1,0 @@
-"""Run folders: what is in them, and how they are brought up to date."""
