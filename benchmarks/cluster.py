@@ -54,7 +54,7 @@ from largegnn.matching import cosines, shared_rows
 from largegnn.matching.searchers import search_both
 from largegnn.paper.origin import origin_of
 from largegnn.paper.record_lines import add_line, command
-from largegnn.runs.on_task import run_task
+from largegnn.pipeline import run_task
 from largegnn.settings import ClusterSettings, Settings
 from largegnn.stages.train import TrainOutcome
 

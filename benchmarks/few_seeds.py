@@ -30,14 +30,14 @@ from largegnn.evaluation.pair_metrics import precision_recall_f1
 from largegnn.paper.origin import origin_of
 from largegnn.paper.pages import mean_text, put_table
 from largegnn.paper.record_lines import add_line, read_lines
-from largegnn.runs.on_task import run_task
-from largegnn.runs.pipeline import resume_input
-from largegnn.runs.run import Run
-from largegnn.runs.store import RunStore
+from largegnn.pipeline import run_task
+from largegnn.pipeline import resume_input
+from largegnn.run import Run
+from largegnn.runfolder.store import RunStore
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages.evaluate import evaluate
 from largegnn.stages.match import MatchOutcome
-from largegnn.stages.rounds import RoundsOutcome
+from largegnn.rounds import RoundsOutcome
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "results" / "few_seeds.jsonl"

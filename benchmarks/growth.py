@@ -22,8 +22,8 @@ from typing import Any
 from largegnn.datasets.generator import generate_pair
 from largegnn.paper.origin import origin_of
 from largegnn.paper.record_lines import add_line, read_lines
-from largegnn.runs.on_task import run_task
-from largegnn.runs.store import RunStore
+from largegnn.pipeline import run_task
+from largegnn.runfolder.store import RunStore
 from largegnn.settings import PRESETS, Settings, WorldSettings, resolve
 
 DOCS = Path(__file__).parents[1] / "docs"

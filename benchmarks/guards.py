@@ -26,8 +26,8 @@ from largegnn.evaluation.metrics import rank_links
 from largegnn.evaluation.pair_metrics import precision_recall_f1
 from largegnn.paper.origin import origin_of
 from largegnn.paper.record_lines import add_line, read_lines
-from largegnn.runs.on_task import run_task
-from largegnn.runs.pipeline import run_pipeline
+from largegnn.pipeline import run_task
+from largegnn.pipeline import run_pipeline
 from largegnn.settings import PRESETS, Settings, resolve
 
 RECORDS = Path(__file__).parents[1] / "docs" / "results" / "guards.jsonl"

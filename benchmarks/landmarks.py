@@ -33,7 +33,7 @@ from largegnn.paper.origin import origin_of
 from largegnn.paper.pages import mean_text, put_table
 from largegnn.paper.record_lines import add_line, read_lines
 from largegnn.paper.systems import PLAIN, read_systems
-from largegnn.runs.on_task import division_of, run_task
+from largegnn.pipeline import division_of, run_task
 from largegnn.settings import Settings
 
 ROOT = Path(__file__).parents[1]

@@ -23,7 +23,7 @@ from largegnn.machine.atomic import write_text
 from largegnn.machine.devices import num_processors
 from largegnn.paper.origin import origin_of
 from largegnn.paper.record_lines import add_line
-from largegnn.runs.pipeline import run_pipeline
+from largegnn.pipeline import run_pipeline
 from largegnn.settings import PRESETS, WORLD_PRESETS, Settings, WorldSettings, resolve
 from largegnn.stages.literals import LiteralsOutcome
 

@@ -25,7 +25,7 @@ from largegnn.evaluation.pair_metrics import precision_recall_f1
 from largegnn.paper.origin import origin_of
 from largegnn.paper.pages import put_table
 from largegnn.paper.record_lines import add_line, read_lines
-from largegnn.runs.pipeline import run_pipeline
+from largegnn.pipeline import run_pipeline
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages.match import MatchOutcome
 

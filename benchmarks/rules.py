@@ -35,9 +35,9 @@ from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evid
 from largegnn.paper.origin import origin_of_run
 from largegnn.paper.pages import put_table
 from largegnn.paper.record_lines import add_line, read_lines
-from largegnn.runs.pipeline import resume_input
-from largegnn.runs.run import Run
-from largegnn.runs.store import RunStore
+from largegnn.pipeline import resume_input
+from largegnn.run import Run
+from largegnn.runfolder.store import RunStore
 from largegnn.settings import MatchSettings
 from largegnn.stages.search import search
 

@@ -28,7 +28,7 @@ from largegnn.matching.transport import transport_dense
 from largegnn.paper.origin import origin_of
 from largegnn.paper.pages import mean_text, put_table
 from largegnn.paper.record_lines import add_line, read_lines
-from largegnn.runs.on_task import run_task
+from largegnn.pipeline import run_task
 from largegnn.settings import PRESETS, Settings, resolve
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -32,7 +32,7 @@ from largegnn.embedding.visits import PlannedVisit, Visitor, sample_others
 from largegnn.machine.progress import Work
 from largegnn.paper.origin import origin_of
 from largegnn.paper.record_lines import add_line
-from largegnn.runs.on_task import run_task
+from largegnn.pipeline import run_task
 from largegnn.settings import Settings
 from largegnn.stages import train
 from largegnn.stages.train import TrainOutcome

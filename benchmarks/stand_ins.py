@@ -36,8 +36,8 @@ from largegnn.matching.logistic import fit_logistic
 from largegnn.paper.origin import Origin, origin_of
 from largegnn.paper.pages import mean_text, put_table
 from largegnn.paper.record_lines import add_line, read_lines
-from largegnn.runs.on_task import run_task
-from largegnn.runs.pipeline import run_pipeline
+from largegnn.pipeline import run_task
+from largegnn.pipeline import run_pipeline
 from largegnn.settings import PRESETS, Settings, resolve
 
 DOCS = Path(__file__).parents[1] / "docs"

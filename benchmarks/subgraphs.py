@@ -25,7 +25,7 @@ from largegnn.evaluation.measures import summarise
 from largegnn.evaluation.metrics import rank_links
 from largegnn.paper.origin import Origin, origin_of
 from largegnn.paper.record_lines import add_line, read_lines
-from largegnn.runs.on_task import division_of, run_task
+from largegnn.pipeline import division_of, run_task
 from largegnn.settings import METHODS, PRESETS, Settings, resolve
 
 FILE = Path(__file__).parents[1] / "docs" / "results" / "subgraphs.jsonl"

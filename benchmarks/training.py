@@ -28,8 +28,8 @@ from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.trainer import Trainer
 from largegnn.machine.metering import Meter
 from largegnn.paper.record_lines import write_rows
-from largegnn.runs.on_task import run_task
-from largegnn.runs.store import RunStore
+from largegnn.pipeline import run_task
+from largegnn.runfolder.store import RunStore
 from largegnn.settings import PRESETS, Settings, TrainSettings, resolve
 
 Figures = dict[str, Any]

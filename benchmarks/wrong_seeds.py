@@ -30,7 +30,7 @@ from largegnn.evaluation.metrics import rank_links_by
 from largegnn.paper.origin import origin_of
 from largegnn.paper.record_lines import add_line, read_lines
 from largegnn.paper.systems import PLAIN, read_systems
-from largegnn.runs.on_task import run_task
+from largegnn.pipeline import run_task
 from largegnn.settings import Settings
 
 ROOT = Path(__file__).parents[1]

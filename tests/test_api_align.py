@@ -16,9 +16,9 @@ import largegnn
 from largegnn import api
 from largegnn.artifacts import REASONS, PairFigures
 from largegnn.errors import InputError
-from largegnn.runs.pipeline import resume_input, run_pipeline
+from largegnn.pipeline import run_pipeline
 from largegnn.settings import Settings, TrainSettings
-from largegnn.stages import STAGE_NAMES
+from largegnn.settings import STEPS
 from tests.cli.small_runs import WORLD
 
 QUICK = Settings(device="cpu", train=TrainSettings(dim=8, epochs=4, repartition_every=0))
@@ -116,7 +116,7 @@ def test_the_same_frames_are_the_same_run(
     caplog.set_level("INFO", logger="largegnn")
     kept = largegnn.align(**given(frames), out=tmp_path / "run")
     assert kept.candidates.equals(result.candidates)
-    assert list(kept.summary.costs) == list(STAGE_NAMES)
+    assert list(kept.summary.costs) == list(STEPS)
     opened = largegnn.open_run(tmp_path / "run")
     assert opened.candidates.equals(result.candidates)
     assert json.dumps(opened.summary.to_dict()) == json.dumps(kept.summary.to_dict())
@@ -139,7 +139,8 @@ def test_an_interrupted_run_of_frames_goes_on(frames: Frames, tmp_path: Path, mo
             largegnn.align(**given(frames), out=tmp_path / "run")
     with pytest.raises(InputError, match="no stage match"):
         largegnn.open_run(tmp_path / "run")
-    run_pipeline(tmp_path / "run", *resume_input(tmp_path / "run"))
+    begun = Run.open(tmp_path / "run")
+    run_pipeline(tmp_path / "run", begun.given, begun.settings)
     assert len(largegnn.open_run(tmp_path / "run").pairs)
 
 

@@ -20,7 +20,7 @@ from largegnn.artifacts import EntityEmbeddings, Evaluation, TrainedModel
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.errors import InputError
 from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.stages import STAGE_NAMES
+from largegnn.settings import STEPS
 from largegnn.stages.train import TrainOutcome
 from tests.cli.small_runs import QUICK, call, make_pair
 
@@ -90,7 +90,7 @@ def test_command_line_and_api_write_the_same_folder(by_command: Path, kept: larg
     expected, found = files_of(by_command), files_of(kept.run.folder)
     assert list(found) == list(expected)
     assert {"manifest.json", "config.toml", "report.json", "alignment.tsv", "unmatched.tsv"} <= set(found)
-    assert {f"{number:02d}-{name}.json" for number, name in enumerate(STAGE_NAMES, start=1)} <= set(found)
+    assert {f"{number:02d}-{name}.json" for number, name in enumerate(STEPS, start=1)} <= set(found)
     for name, content in expected.items():
         assert found[name] == content, name
 
@@ -155,7 +155,7 @@ def test_a_temporary_folder_goes_with_its_run(pair: Path, monkeypatch: pytest.Mo
     run = result.run
     del result
     gc.collect()
-    assert run.finished() == list(STAGE_NAMES)
+    assert run.finished == list(STEPS)
     assert run.folder.is_dir(), "whoever has the run has the folder"
     del run
     gc.collect()

@@ -10,7 +10,7 @@ import pytest
 
 import largegnn
 from largegnn.seams import Table, tables
-from largegnn.stages import STAGE_NAMES
+from largegnn.settings import STEPS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "largegnn"
@@ -61,7 +61,7 @@ def test_the_tree_has_one_line_for_every_file() -> None:
 
 def test_the_stages_are_those_of_the_program() -> None:
     section = PAGE.split("## The stages")[1].split("\n## ")[0]
-    assert tuple(re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE)) == STAGE_NAMES
+    assert tuple(re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE)) == STEPS
 
 
 def test_the_walk_in_ten_questions_is_true() -> None:

@@ -18,7 +18,7 @@ import torch
 from largegnn import api
 from largegnn.cli import main
 from largegnn.settings import WorldSettings
-from largegnn.stages import STAGE_NAMES
+from largegnn.settings import STEPS
 
 # 150 of the 380 entities have a counterpart; a third of these links are seeds, a third chooses, a third measures.
 WORLD = WorldSettings(
@@ -78,12 +78,12 @@ def make_pair(folder: Path) -> Path:
 
 def started(log: str) -> list[str]:
     """The stages that a log says were computed."""
-    return [name for name in STAGE_NAMES if f"{name}: started" in log]
+    return [name for name in STEPS if f"{name}: started" in log]
 
 
 def stages_from(name: str) -> list[str]:
     """This stage and all after it."""
-    return list(STAGE_NAMES[STAGE_NAMES.index(name) :])
+    return list(STEPS[STEPS.index(name) :])
 
 
 def artifacts_of(folder: Path) -> dict[str, bytes]:

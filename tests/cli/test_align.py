@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from largegnn import api
-from largegnn.stages import STAGE_NAMES
+from largegnn.settings import STEPS
 from tests.cli.small_runs import HASTY, QUICK, WORLD, artifacts_of, call, stages_from, started
 
 PAGES = {"alignment.tsv", "alignment.parquet", "unmatched.tsv", "relations.tsv", "duplicates.tsv"} | {
@@ -39,7 +39,7 @@ def test_a_folder_and_single_files_give_the_same(pair: Path, finished: Path, tmp
         *QUICK,
     )
     assert {path.name for path in (tmp_path / "run").iterdir()} >= PAGES | {"config.toml", "manifest.json"}
-    assert started(ended.stderr) == list(STAGE_NAMES)
+    assert started(ended.stderr) == list(STEPS)
     assert artifacts_of(tmp_path / "run") == artifacts_of(finished)
     for words in ("ideal setting", "real setting", "Expected precision", "peak MB", "alignment.tsv"):
         assert words in ended.stdout
@@ -82,7 +82,7 @@ def test_json_says_all_there_is(finished: Path) -> None:
     assert set(report["real"]) == rows
     for figures in report["real"].values():
         assert figures.keys() >= {"precision", "recall", "f1", "pairs"}
-    assert list(report["stages"]) == list(STAGE_NAMES)
+    assert list(report["stages"]) == list(STEPS)
     assert all(cost["seconds"] >= 0 and cost["peak_memory_mb"] > 10 for cost in report["stages"].values())
     assert report["partition"]["train_kept"] == 1.0
     assert report["partition"]["test_kept"] == 1.0

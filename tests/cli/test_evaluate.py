@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from largegnn import api
-from largegnn.runs.store import RunStore
+from largegnn.runfolder.store import RunStore
 from tests.cli.small_runs import QUICK, artifacts_of, call, without_costs
 
 
@@ -30,7 +30,7 @@ def test_evaluate_measures_what_was_not_measured_yet(pair: Path, finished: Path,
     call("align", pair, "--out", tmp_path / "run", *QUICK, "--to", "match")
     report = call("evaluate", tmp_path / "run", "--json").json()
     assert without_costs(report) == without_costs(json.loads((finished / "report.json").read_text()))
-    assert {"evaluate", "report"} <= set(RunStore(tmp_path / "run").stages)
+    assert {"evaluate", "report"} <= set(RunStore(tmp_path / "run").steps)
 
 
 def test_evaluate_refuses_what_is_not_finished(pair: Path, tmp_path: Path) -> None:

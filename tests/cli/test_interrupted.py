@@ -110,7 +110,7 @@ def test_what_is_said_of_other_interruptions(pair: Path, tmp_path: Path, monkeyp
     assert passing.stderr.splitlines()[-1] == "interrupted; nothing was left half-written", "there is nothing to resume"
     assert "subgraphs: started" in call("align", "--resume", "--out", out, "--to", "subgraphs").stderr
     with monkeypatch.context() as impatient:
-        impatient.setattr("largegnn.runs.store.RunStore.lock", interrupt)
+        impatient.setattr("largegnn.runfolder.store.RunStore.lock", interrupt)
         early = call("align", pair, "--out", tmp_path / "new", expect=130)
     assert early.stderr.splitlines()[-1] == "interrupted; nothing was left half-written"
 

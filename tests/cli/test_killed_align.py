@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from largegnn.runs.store import RunStore
+from largegnn.runfolder.store import RunStore
 from tests.cli.small_runs import QUICK, artifacts_of, call, make_pair, without_costs
-from tests.runs.test_pipeline import tiny_disk
+from tests.test_pipeline import tiny_disk
 
 # Begins a run, then resumes it; each time it dies at the first log message that starts with the next moment.
 # Every process is a fork of one that has imported the most and computed nothing: that takes seconds each time.
@@ -115,7 +115,7 @@ def test_a_disk_that_is_full_at_some_write(
         assert "No space left on device" in full.stderr
         assert "Traceback" not in full.stderr
         assert not list(run.rglob("*.partial"))
-        assert all(RunStore(run).is_intact(stage) for stage in RunStore(run).stages)
+        assert all(RunStore(run).is_intact(stage) for stage in RunStore(run).steps)
         call("align", "--resume", "--out", run)
         assert_same(run, calm)
         shutil.rmtree(run)
@@ -126,7 +126,7 @@ def test_a_real_disk_that_is_full(pair: Path, calm: Path, tmp_path: Path) -> Non
         full = call("align", pair, "--out", disk / "run", *SETTINGS, expect=3)
         assert "No space left on device" in full.stderr
         assert "Traceback" not in full.stderr
-        done = list(RunStore(disk / "run").stages)
+        done = list(RunStore(disk / "run").steps)
         assert done
         assert all(RunStore(disk / "run").is_intact(stage) for stage in done)
         subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)

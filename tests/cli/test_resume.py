@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from largegnn.runs.store import RunStore
-from largegnn.stages import STAGE_NAMES
+from largegnn.runfolder.store import RunStore
+from largegnn.settings import STEPS
 from tests.cli.small_runs import QUICK, artifacts_of, call, stages_from, started, without_costs
 
 
@@ -41,7 +41,7 @@ def test_settings_of_the_matching_matter_to_rounds_that_are_made(copy: Path) -> 
 def test_stage_by_stage_is_all_at_once(pair: Path, finished: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     partial = call("align", pair, "--out", run, *QUICK, "--to", "subgraphs", "--json").json()
-    assert list(partial["stages"]) == list(STAGE_NAMES[: STAGE_NAMES.index("train")])
+    assert list(partial["stages"]) == list(STEPS[: STEPS.index("train")])
     assert partial["files"] == {}
     assert partial["partition"]["train_kept"] == 1.0
     assert "integrate" in call("align", "--resume", "--out", run, "--to", "integrate").stdout
@@ -64,7 +64,7 @@ def test_a_stage_that_is_missing_is_named(pair: Path, copy: Path, tmp_path: Path
     ended = call("align", "--resume", "--out", copy, "--force", "train", "--from", "match", expect=2)
     assert "no intact stage train" in ended.stderr
     assert artifacts_of(copy) == before
-    assert list(RunStore(copy).stages) == list(STAGE_NAMES), "refused before anything was given up"
+    assert list(RunStore(copy).steps) == list(STEPS), "refused before anything was given up"
 
 
 def test_pages_do_not_outlive_what_they_tell_of(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from largegnn import api
 from largegnn.cli.app import main
 from largegnn.machine.locks import hold_place
-from tests.runs.test_update import Withheld, settings, withhold
+from tests.test_update import Withheld, settings, withhold
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,8 @@ from largegnn.errors import StorageError
 from largegnn.matching.relations import align_relations
 from largegnn.seams.tables import PAGES
 from largegnn.settings import ReportSettings, Settings
-from largegnn.stages.report import ReportInputs, RunSummary, report
+from largegnn.run import RunSummary
+from largegnn.stages.report import ReportInputs, report
 from tests.noisy_vectors import TINY, noisy_vectors
 
 every_page = pytest.mark.parametrize("name", PAGES.own_names)

@@ -25,7 +25,7 @@ from largegnn.data.literal_rows import LiteralCoder, LiteralRows, join_literals
 from largegnn.data.load import LoadedPair, load_pair
 from largegnn.data.write import WRITERS, write_pair
 from largegnn.errors import ArtifactError, InputError
-from largegnn.runs.artifact_files import load_artifact, pack, save_arrays
+from largegnn.runfolder.artifact_files import load_artifact, pack, save_arrays
 from tests.conftest import tabbed
 from tests.data.literal_sets import literals_of_pair
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from largegnn.artifacts import SubgraphSet
 from largegnn.machine.metering import Meter
-from largegnn.runs.store import RunStore
+from largegnn.runfolder.store import RunStore
 from tests.embedding.small_runs import small_options, small_trainer
 
 

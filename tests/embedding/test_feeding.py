@@ -15,7 +15,7 @@ from largegnn.embedding import feeding
 from largegnn.embedding.feeding import SubgraphFeed
 from largegnn.embedding.structure import GraphStructure, build_structure
 from largegnn.machine.metering import Meter
-from largegnn.runs.store import RunStore
+from largegnn.runfolder.store import RunStore
 from tests.embedding.small_runs import CPU, NUM_RELATIONS, random_subgraphs, small_options, small_trainer
 
 ROOT = Path(__file__).parents[2]
@@ -102,7 +102,7 @@ def peak_mb(folder: Path, subgraphs: SubgraphSet) -> float:
     """Peak memory of a process that trains one epoch on subgraphs mapped from a run folder."""
     folder.mkdir()
     record = {"fingerprint": "", "settings": {}, "facts": {}, "seconds": 0.0, "peak_memory_mb": 0.0, "finished": ""}
-    RunStore(folder).save_stage("subgraphs", 1, {"subgraphs": subgraphs}, record)
+    RunStore(folder).save_step("subgraphs", 1, {"subgraphs": subgraphs}, record)
     command = [sys.executable, "-m", "tests.embedding.memory_run", str(folder)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     result = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True, timeout=100)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from largegnn.runs.store import RunStore
+from largegnn.runfolder.store import RunStore
 from tests.cli.small_runs import artifacts_of, make_pair
 from tests.fuzz.mutate import generator
 from tests.fuzz.seed import SEED, num_inputs
@@ -80,7 +80,7 @@ def kill_until_done(pair: Path, run: Path, longest: float, rng: random.Random, k
         (os.kill if is_alone else os.killpg)(process.pid, signal.SIGKILL)
         process.wait()
         assert wait_until(partial(has_ended, process.pid), 10), "a process is left behind"
-        done = set(RunStore(run).stages) if run.exists() else set()
+        done = set(RunStore(run).steps) if run.exists() else set()
         kills.total += 1
         kills.hit[f"{'parent' if is_alone else 'group'} after {len(done)} stages"] += 1
 

@@ -12,8 +12,8 @@ import pytest
 from largegnn.data.inputs import DataInput
 from largegnn.paper import origin as origins
 from largegnn.paper.origin import Origin, data_checksum, machine_name, origin_of, origin_of_run
-from largegnn.runs.run import Run
-from largegnn.runs.store import RunStore
+from largegnn.run import Run
+from largegnn.runfolder.store import RunStore
 from largegnn.settings import Settings
 from largegnn.version import __version__
 

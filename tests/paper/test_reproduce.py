@@ -21,7 +21,7 @@ from largegnn.paper import reproduce as reproducing
 from largegnn.paper.records import ResultRecord, add_record, read_results
 from largegnn.paper.reproduce import missing_data, plan_runs, remedy, reproduce, run_system
 from largegnn.paper.systems import PaperSystem, read_systems, short_settings
-from largegnn.runs.pipeline import run_pipeline
+from largegnn.pipeline import run_pipeline
 from largegnn.settings import WorldSettings
 from largegnn.version import __version__
 

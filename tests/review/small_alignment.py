@@ -20,7 +20,7 @@ from largegnn.matching.calibration import uncalibrated
 from largegnn.matching.thresholds import Threshold
 from largegnn.settings import Settings
 from largegnn.stages.match import MatchOutcome
-from largegnn.stages.report import RunSummary
+from largegnn.run import RunSummary
 from largegnn.stages.train import TrainOutcome
 
 # Ids of the toy: a..e are 0..4, A..F are 5..10; a = A and c = C are seeds.

@@ -34,12 +34,12 @@ def test_a_cluster_makes_the_vectors_of_one_machine(
     rows, relations, weights = (rng.normal(size=shape).astype(np.float32) for shape in shapes)
     model = TrainedModel("dual_amn", rows, relations, weights, members)
     how = task, model, SubgraphSet.empty(), TrainSettings(), IntegrateSettings(), "cpu"
-    alone = integrate(*how, tmp_path / "work")
+    alone = integrate(*how, device="cpu", work=tmp_path / "work")
     pool = PickledPool()
     with using_pool(pool):
-        together = integrate(*how, tmp_path / "work")
+        together = integrate(*how, device="cpu", work=tmp_path / "work")
         assert pool.made["output_piece"] == members
-        integrate(*how)
+        integrate(*how, device="cpu")
     assert pool.made["output_piece"] == members, "without a folder nobody can meet"
     assert np.array_equal(together.embeddings.vectors, alone.embeddings.vectors)
     assert together.embeddings.covered.all()

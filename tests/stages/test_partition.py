@@ -12,8 +12,8 @@ import pytest
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, Partition
 from largegnn.errors import InputError
-from largegnn.runs import repartition
-from largegnn.runs.pipeline import run_pipeline
+from largegnn import repartition
+from largegnn.pipeline import run_pipeline
 from largegnn.seams.tables import PARTITIONERS
 from largegnn.settings import METHODS, Settings
 from largegnn.stages import subgraphs

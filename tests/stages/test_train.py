@@ -18,7 +18,7 @@ from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
 from largegnn.evaluation.metrics import rank_links
 from largegnn.machine.devices import choose_device
-from largegnn.runs.pipeline import run_pipeline
+from largegnn.pipeline import run_pipeline
 from largegnn.seams.table import Table
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages.integrate import integrate
@@ -139,7 +139,7 @@ def test_vectors_that_do_not_fit_are_mapped_and_the_same(pair: Path, tmp_path: P
 
     def vectors_of(folder: Path | None, *overrides: str) -> EntityEmbeddings:
         chosen = settings(*overrides)
-        return integrate(task, model, subgraphs, chosen.train, chosen.integrate, "cpu", folder).embeddings
+        return integrate(task, model, subgraphs, chosen.train, chosen.integrate, device="cpu", work=folder).embeddings
 
     for method in ("full", "average"):
         roomy = vectors_of(None, f"integrate.method={method}")

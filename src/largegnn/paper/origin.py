@@ -24,7 +24,7 @@ from largegnn.settings import Settings, StrictModel, flat_settings
 from largegnn.version import __version__
 
 if TYPE_CHECKING:
-    from largegnn.runs.run import Run
+    from largegnn.run import Run
 
 __all__ = [
     "Machine",

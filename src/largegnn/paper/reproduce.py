@@ -29,9 +29,9 @@ from largegnn.machine.metering import Meter
 from largegnn.paper.origin import machine_name, origin_of
 from largegnn.paper.records import Pairs, ResultRecord, add_record, read_results, supersede
 from largegnn.paper.systems import PaperSystem, short_settings
-from largegnn.runs.pipeline import run_pipeline
+from largegnn.pipeline import run_pipeline
 from largegnn.settings import WORLD_PRESETS, Settings
-from largegnn.stages import derived_seed
+from largegnn.runfolder.steps import derived_seed
 
 __all__ = [
     "Planned",

@@ -38,6 +38,10 @@ class RunInput:
         """What counts: the bytes of the files, in a fixed order, and not where they lie."""
         return [file.sha256 for file in self.files.values()]
 
+    def recorded(self) -> dict[str, str]:
+        """The same by path, for the message where a file has changed."""
+        return {path: file.sha256 for path, file in self.files.items()}
+
 
 def known_files(store: RunStore) -> dict[str, InputFile]:
     """What the manifest says the run was made from."""

@@ -17,9 +17,10 @@ import hashlib
 import inspect
 import json
 import logging
+import re
 import shutil
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -33,6 +34,7 @@ from largegnn.runfolder.store import RunStore
 __all__ = ["LastStepError", "Steps", "derived_seed", "versioned"]
 
 _log = logging.getLogger(__name__)
+_CHECKSUM = re.compile(r"[0-9a-f]{32}$")
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -90,6 +92,9 @@ class Steps:
         arguments = self._arguments(function, args)
         version = getattr(function, "version", 1)
         print_ = _digest({"step": name, "version": version, "arguments": arguments})
+        for key, value in self._bound(function, args):
+            if hasattr(value, "recorded"):  # what a message needs besides
+                arguments[key] = value.recorded()
         record = self._store.steps.get(name)
         if record is not None and record.fingerprint != print_:
             self._refuse(name, record.arguments, arguments)
@@ -200,8 +205,11 @@ class Steps:
 
     def _arguments(self, function: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, Any]:
         """What a step is computed from, by the names of the parameters."""
-        parameters = inspect.signature(function).parameters
-        return {name: self._plain(value) for name, value in zip(parameters, args, strict=False)}
+        return {name: self._plain(value) for name, value in self._bound(function, args)}
+
+    @staticmethod
+    def _bound(function: Callable[..., Any], args: tuple[Any, ...]) -> Iterable[tuple[str, Any]]:
+        return zip(inspect.signature(function).parameters, args, strict=False)
 
     def _plain(self, value: Any) -> Any:
         """Settings and plain values as they are, arrays by their checksums, artifacts by those of their arrays."""
@@ -274,8 +282,14 @@ def _digest(content: Mapping[str, Any]) -> str:
 def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """The settings that differ, by dotted key, and the names of what else does."""
     old, new = _flat(before), _flat(now)
-    settings = [f"{key} was {old.get(key)!r}, is {value!r}" for key, value in new.items() if old.get(key) != value]
-    return "; ".join(settings)
+    changed = [
+        f"{key} is not what it was"
+        if isinstance(value, str) and _CHECKSUM.search(value)
+        else f"{key} was {old.get(key)!r}, is {value!r}"
+        for key, value in new.items()
+        if old.get(key) != value
+    ]
+    return "; ".join(changed)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

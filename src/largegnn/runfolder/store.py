@@ -19,7 +19,7 @@ import logging
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
@@ -84,7 +84,7 @@ class RunStore:
             files[key] = {f"{place}/{file}": facts for file, facts in found.items()}
             self._verified |= set(files[key])
         record = StepRecord(files=files, scalars=scalars, **facts)
-        content = {"format_version": FORMAT_VERSION, "step": name, **dataclasses.asdict(record)}
+        content = {"step": name, "run": self.manifest, "record": dataclasses.asdict(record)}
         self.write_text(f"{number:02d}-{name}.json", sealed(content))
         self.steps[name] = record
 
@@ -173,6 +173,8 @@ class RunStore:
             sweep_partials(self.folder)
             self._verified.clear()
             self.manifest, self.steps = self._read()
+            if self.manifest and not (self.folder / _MANIFEST).exists():
+                self.update_manifest()
             yield
 
     def _verify(self, record: StepRecord, key: str) -> None:
@@ -187,20 +189,23 @@ class RunStore:
             manifest = _read_manifest(self.folder / _MANIFEST)
             found: dict[str, StepRecord] = {}
             for path in sorted(self.folder.glob("[0-9][0-9]-*.json")):
-                record = _read_record(path)
-                if record is not None:
-                    found[record[0]] = record[1]
+                content = _read_record(path)
+                if content is not None:
+                    found[content["step"]], run = StepRecord(**content["record"]), content["run"]
         except OSError as error:  # a name too long, a folder that may not be entered
             raise InputError(
                 "the run folder cannot be read", where=str(self.folder)[:300], found=error.strerror or str(error)
             ) from None
         if found and not manifest:
-            raise InputError(
-                "the run folder has lost its manifest.json",
-                where=str(self.folder),
-                fix="name another folder; the arrays of the finished steps can still be read with numpy.load",
-            )
+            _log_lost_manifest(self.folder)
+            manifest = run
         return manifest, found
+
+
+@cache
+def _log_lost_manifest(folder: Path) -> None:
+    """Once in a process: a folder is opened more than once before anything is written."""
+    _log.warning("%s has no manifest; taken from the records of its steps", folder)
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
@@ -220,33 +225,41 @@ def _read_manifest(path: Path) -> dict[str, Any]:
                 found=f"format {version}, made by largegnn {str(manifest.get('made_by', 'unknown'))[:100]}",
                 fix="use that version, or another folder",
             )
-        _object(manifest.get("settings", {}), "settings")
-        for file, entry in _object(manifest.get("input_files", {}), "input_files").items():
-            _text(_object(entry, file)["sha256"], f"the checksum of {file}")
-        for key, value in _object(manifest.get("input") or {}, "input").items():
-            _text(value, f"input: {key}")
+        _check_manifest(manifest)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
-            "the run folder's manifest cannot be read", where=str(path), found=str(error)[:200], fix="use another folder"
+            "the run folder's manifest cannot be read",
+            where=str(path),
+            found=str(error)[:200],
+            fix="remove manifest.json, whose content is also in the records of the steps; or use another folder",
         ) from None
     return manifest
 
 
-def _read_record(path: Path) -> tuple[str, StepRecord] | None:
-    """The name of a step and its record; None where a file is damaged, so that the step is computed again."""
+def _check_manifest(manifest: Any) -> None:
+    """TypeError or KeyError where a manifest does not have the shape this program gives it."""
+    _object(_object(manifest, "manifest").get("settings", {}), "settings")
+    for file, entry in _object(manifest.get("input_files", {}), "input_files").items():
+        _text(_object(entry, file)["sha256"], f"the checksum of {file}")
+    for key, value in _object(manifest.get("input") or {}, "input").items():
+        _text(value, f"input: {key}")
+
+
+def _read_record(path: Path) -> dict[str, Any] | None:
+    """The record of a step, with its name and the manifest; None where it is damaged: the step is computed again."""
     match = _RECORD.fullmatch(path.name)
     if match is None:
         return None
     try:
         content = read_sealed(path)
-        if content.pop("format_version") != FORMAT_VERSION or content.pop("step") != match[2]:
+        _check_manifest(content["run"])
+        if content["run"]["format_version"] != FORMAT_VERSION or content["step"] != match[2]:
             raise TypeError("it belongs to another step or version")
-        record = StepRecord(**content)
-        _check_record(record)
+        _check_record(StepRecord(**content["record"]))
     except (DamagedError, TypeError, KeyError) as error:
         _log.warning("%s: not used: %s", path, error)
         return None
-    return match[2], record
+    return content
 
 
 def _check_record(record: StepRecord) -> None:

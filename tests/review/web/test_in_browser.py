@@ -25,7 +25,8 @@ from largegnn.review.report_page import report_html
 from largegnn.review.session import ReviewSession
 from largegnn.review.web.review_app import review_application
 from largegnn.review.web.server import listening
-from largegnn.stages.report import ReportInputs, RunSummary
+from largegnn.run import RunSummary
+from largegnn.stages.report import ReportInputs
 from tests.review.small_alignment import toy_summary
 from tests.review.test_decisions import INFO
 

@@ -1,4 +1,4 @@
-"""Manifests of the wrong shape are refused, and one that was deleted is made again."""
+"""Manifests of the wrong shape are refused, records of the wrong shape are not used."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 
 from largegnn.artifacts import AlignmentTask, TaskNames
 from largegnn.errors import InputError
-from largegnn.runs.store import FORMAT_VERSION, RunStore
-from tests.runs.test_store import RECORD, saved
+from largegnn.runfolder.artifact_files import read_sealed, sealed
+from largegnn.runfolder.store import FORMAT_VERSION, RunStore
+from tests.runfolder.test_store import RECORD, saved
 
 
 def test_other_versions_and_broken_manifests_are_refused(tmp_path: Path) -> None:
@@ -23,10 +24,6 @@ def test_other_versions_and_broken_manifests_are_refused(tmp_path: Path) -> None
 
 
 WRONG: list[dict[str, Any]] = [
-    {"stages": []},
-    {"stages": {"load": None}},
-    {"stages": {"load": {}}},
-    {"stages": {"load": 7}},
     {"format_version": "2"},
     {"format_version": None},
     {"format_version": True},
@@ -49,7 +46,7 @@ WRONG_RECORDS: list[dict[str, Any]] = [
     {"scalars": {"task": []}},
     {"seconds": "long"},
     {"facts": None},
-    {"settings": "all"},
+    {"arguments": "all"},
     {"fingerprint": 7},
     {"unknown": 7},
 ]
@@ -61,9 +58,7 @@ def test_manifests_of_the_wrong_shape_are_refused(
     saved(tmp_path, toy_task, toy_names)
     path = tmp_path / "manifest.json"
     good = json.loads(path.read_text())
-    record = good["stages"]["load"]
     texts = [json.dumps(good | wrong) for wrong in WRONG]
-    texts += [json.dumps(good | {"stages": {"load": record | wrong}}) for wrong in WRONG_RECORDS]
     texts += ["{", "[]", "{}", "null", "7", '"x"', "[" * 100_000, "9" * 10_000, "\udcff"]
     for text in texts:
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -71,36 +66,53 @@ def test_manifests_of_the_wrong_shape_are_refused(
             RunStore(tmp_path)
 
 
-def test_a_deleted_manifest_is_made_again(
+def test_records_of_the_wrong_shape_are_not_used(
+    tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames, caplog: pytest.LogCaptureFixture
+) -> None:
+    saved(tmp_path, toy_task, toy_names)
+    path = tmp_path / "01-load.json"
+    good = read_sealed(path)
+    contents: list[dict[str, Any]] = [{**good, "record": good["record"] | wrong} for wrong in WRONG_RECORDS]
+    contents += [good | {"step": "merge"}, good | {"run": {}}, good | {"record": None}, {}]
+    for content in contents:
+        caplog.clear()
+        path.write_text(sealed(content))
+        assert not RunStore(tmp_path).steps, content
+        assert "01-load.json: not used" in caplog.text
+    path.write_text(sealed(good))
+    assert list(RunStore(tmp_path).steps) == ["load"]
+
+
+def test_a_deleted_manifest_is_taken_from_the_records(
     tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = saved(tmp_path, toy_task, toy_names)
     store.update_manifest(settings={"seed": 3}, input={"folder": "x"}, input_files={"x": {"sha256": "y"}})
     for number, name in enumerate(("merge", "partition", "subgraphs"), start=2):
-        store.save_stage(name, number, {name: toy_task}, {**RECORD, "fingerprint": name})
+        store.save_step(name, number, {name: toy_task}, {**RECORD, "fingerprint": name})
     store.forget(["subgraphs"])
     before = store.manifest
     (tmp_path / "manifest.json").unlink()
     with caplog.at_level(logging.WARNING):
         store, _ = RunStore(tmp_path), RunStore(tmp_path)
-    assert caplog.text.count("records of its stages: load, merge, partition") == 1
+    assert caplog.text.count("has no manifest; taken from the records of its steps") == 1
     assert store.manifest == before
-    assert all(store.is_intact(stage) for stage in store.stages)
+    assert list(store.steps) == ["load", "merge", "partition"]
+    assert all(store.is_intact(step) for step in store.steps)
     assert not (tmp_path / "manifest.json").exists(), "reading writes nothing"
     with store.lock():
         pass
     assert json.loads((tmp_path / "manifest.json").read_text()) == before
 
 
-def test_damaged_records_are_not_used_to_make_a_manifest(
+def test_a_damaged_record_counts_as_missing(
     tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = saved(tmp_path, toy_task, toy_names)
     for number, name in enumerate(("merge", "partition"), start=2):
-        store.save_stage(name, number, {name: toy_task}, RECORD)
-    (tmp_path / "manifest.json").unlink()
+        store.save_step(name, number, {name: toy_task}, RECORD)
     path = tmp_path / "02-merge.json"
     path.write_text(path.read_text().replace('"fingerprint": "f"', '"fingerprint": "g"'))
     (tmp_path / "09-mine.json").write_text("[1]")
-    assert list(RunStore(tmp_path).stages) == ["load", "partition"]
+    assert list(RunStore(tmp_path).steps) == ["load", "partition"]
     assert "02-merge.json: not used" in caplog.text

@@ -13,10 +13,10 @@ import pytest
 
 from largegnn.artifacts import DivisionPlan, SubgraphSet
 from largegnn.data.inputs import DataInput
-from largegnn.runs import repartition
-from largegnn.runs.pipeline import run_pipeline
-from largegnn.runs.repartition import Repartitioner
-from largegnn.runs.run import Run
+from largegnn import repartition
+from largegnn.pipeline import run_pipeline
+from largegnn.repartition import Repartitioner
+from largegnn.run import Run
 from largegnn.settings import Settings
 from tests.cli.small_runs import make_pair
 
@@ -30,7 +30,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def divisions_of(run: Run, work: str) -> Repartitioner:
     plan = run.outcome("partition", DivisionPlan)
-    return Repartitioner(run.store, run.folder / work, run.settings, plan, 7, num_divisions=3)
+    return Repartitioner(run.store, run.folder / work, run.settings, plan, 7, run.task)
 
 
 def arrays_of(found: SubgraphSet) -> list[list[int]]:

@@ -24,12 +24,12 @@ from largegnn.artifacts.update import UpdateReport
 from largegnn.errors import InputError
 from largegnn.evaluation.metrics import rank_links
 from largegnn.result import AlignmentResult
-from largegnn.runs import update as updating
-from largegnn.runs.pipeline import resume_input, run_pipeline
-from largegnn.runs.run import Run
-from largegnn.runs.update_cost import cost_of_adding
+from largegnn import update as updating
+from largegnn.pipeline import run_pipeline
+from largegnn.run import Run
+from largegnn.update import cost_of_adding
 from largegnn.settings import PRESETS, Settings, WorldSettings, resolve
-from largegnn.stages import STAGE_NAMES
+from largegnn.settings import STEPS
 from largegnn.stages.integrate import integrate
 
 WORLD = WorldSettings(
@@ -147,9 +147,9 @@ def test_known_entities_keep_names_rows_and_links(base: AlignmentResult, updated
 
 def test_the_folder_holds_what_the_stages_make_of_the_enlarged_task(updated: AlignmentResult) -> None:
     run, chosen = updated.run, updated.run.settings
-    task = run.task_without_test_links()
+    task = run.task.without_test_links()
     model, subgraphs = run.artifact("model", TrainedModel), run.artifact("subgraphs", SubgraphSet)
-    embeddings = integrate(task, model, subgraphs, chosen.train, chosen.integrate, "cpu").embeddings
+    embeddings = integrate(task, model, subgraphs, chosen.train, chosen.integrate, device="cpu").embeddings
     assert np.array_equal(embeddings.vectors, run.artifact("embeddings", EntityEmbeddings).vectors)
     near_targets, near_sources = api.search(task, embeddings, chosen)
     assert np.array_equal(near_targets.ids, run.artifact("source_neighbors", Neighbors).ids)
@@ -184,7 +184,7 @@ def test_new_entities_are_found_far_better_than_chance(updated: AlignmentResult,
 
 def test_the_estimate_counts_what_trained_rows_find(updated: AlignmentResult) -> None:
     """With every valid link in the sample, the count of trained rows is that of the ranks, half from either side."""
-    run, task = updated.run, updated.run.task_without_test_links()
+    run, task = updated.run, updated.run.task.without_test_links()
     few = dataclasses.replace(task, valid_links=task.valid_links[:40])
     embeddings = run.artifact("embeddings", EntityEmbeddings)
     model, subgraphs = run.artifact("model", TrainedModel), run.artifact("subgraphs", SubgraphSet)
@@ -204,9 +204,9 @@ def test_the_estimate_counts_what_trained_rows_find(updated: AlignmentResult) ->
 
 def test_an_update_is_a_run_like_any_other(updated: AlignmentResult, tmp_path: Path) -> None:
     folder = updated.run.folder
-    given, chosen = resume_input(folder)
-    again = run_pipeline(folder, given, chosen, first="evaluate")
-    assert again.finished() == list(STAGE_NAMES)
+    begun = Run.open(folder)
+    again = run_pipeline(folder, begun.given, begun.settings, first="evaluate")
+    assert again.finished == list(STEPS)
     evaluation = updated.summary.evaluation
     assert evaluation is not None
     assert evaluation.ideal is not None
@@ -323,7 +323,7 @@ def test_after_rounds_and_with_average(withheld: Withheld, tmp_path: Path) -> No
     assert result.summary.rounds is not None
     assert len(result.summary.rounds.history) == 1
     assert len(result.pairs)
-    given, same = resume_input(tmp_path / "new")
-    trained = run_pipeline(tmp_path / "new", given, same, force="train")
+    begun = Run.open(tmp_path / "new")
+    trained = run_pipeline(tmp_path / "new", begun.given, begun.settings, force="train")
     assert trained.artifact("task", AlignmentTask).num_entities == WORLD.source_entities + WORLD.target_entities
-    assert trained.summary().update is None, "it is trained on everything now"
+    assert trained.summary.update is None, "it is trained on everything now"

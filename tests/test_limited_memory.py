@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from largegnn import api
-from largegnn.runs.run import Run
-from largegnn.runs.store import RunStore
+from largegnn.run import Run
+from largegnn.runfolder.store import RunStore
 from largegnn.settings import Settings, WorldSettings
-from largegnn.stages import STAGE_NAMES
+from largegnn.settings import STEPS
 
 # All scores of 4,900 test links are 96 MB; with the default of 4 GB the run dies in the search.
 PAIR = WorldSettings(
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the l
 def run(folder: Path, max_memory_gb: float) -> subprocess.CompletedProcess[str]:
     pair = folder / "pair"
     api.generate(PAIR, folder=pair)
-    command = [sys.executable, "-m", "tests.runs.limited_run", pair, folder / "run", EXTRA_MB, max_memory_gb]
+    command = [sys.executable, "-m", "tests.runfolder.limited_run", pair, folder / "run", EXTRA_MB, max_memory_gb]
     # One thread: every other one has a stack of its own.
     alone = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(
@@ -46,4 +46,4 @@ def run(folder: Path, max_memory_gb: float) -> subprocess.CompletedProcess[str]:
 def test_every_stage_keeps_to_its_memory(tmp_path: Path) -> None:
     ended = run(tmp_path, 0.02)
     assert ended.returncode == 0, ended.stderr[-2000:]
-    assert Run(Settings(), RunStore(tmp_path / "run")).finished() == [*STAGE_NAMES]
+    assert Run(Settings(), RunStore(tmp_path / "run")).finished == [*STEPS]

@@ -16,11 +16,11 @@ import pytest
 
 from largegnn.artifacts import AlignmentTask, TaskNames
 from largegnn.errors import InputError, StorageError
-from largegnn.runs.store import RunStore, fingerprint
+from largegnn.runfolder.store import RunStore
 
 RECORD: dict[str, Any] = {
     "fingerprint": "f",
-    "settings": {},
+    "arguments": {},
     "facts": {"found": [1, 2]},
     "seconds": 1.0,
     "peak_memory_mb": 2.0,
@@ -31,7 +31,8 @@ RECORD: dict[str, Any] = {
 def saved(folder: Path, task: AlignmentTask, names: TaskNames) -> RunStore:
     folder.mkdir(exist_ok=True)
     store = RunStore(folder)
-    store.save_stage("load", 1, {"task": task, "names": names}, RECORD)
+    store.update_manifest(made_by="test")
+    store.save_step("load", 1, {"task": task, "names": names}, RECORD)
     return store
 
 
@@ -50,7 +51,7 @@ def test_artifacts_come_back_mapped_aligned_and_equal(
         assert np.array_equal(np.load(tmp_path / "01-task" / f"{name}.npy"), array), "any numpy can read the file"
     assert task.num_target_entities == 6
     assert list(store.load("load", "names", TaskNames).entities) == list(toy_names.entities)
-    listed = {file for files in store.stages["load"].files.values() for file in files}
+    listed = {file for files in store.steps["load"].files.values() for file in files}
     assert listed == {path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("*/*")}
 
 
@@ -82,7 +83,9 @@ def test_awkward_values_come_back(tmp_path: Path, toy_names: TaskNames) -> None:
         nothing=None,
         sizes=(1, 2),
     )
-    RunStore(tmp_path).save_stage("load", 1, {"odd": odd}, RECORD)
+    store = RunStore(tmp_path)
+    store.update_manifest(made_by="test")
+    store.save_step("load", 1, {"odd": odd}, RECORD)
     RunStore(tmp_path).save_scratch("work/odd", odd)
     store = RunStore(tmp_path)
     for back in (store.load("load", "odd", Odd), store.load_scratch("work/odd", Odd)):
@@ -155,7 +158,7 @@ def test_a_failed_write_leaves_the_old_state(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageError, match=r"No space left on device.*finished before is intact"):
-        store.save_stage("merge", 2, {"again": toy_task}, RECORD)
+        store.save_step("merge", 2, {"again": toy_task}, RECORD)
     assert (tmp_path / "manifest.json").read_bytes() == before
     assert not list(tmp_path.glob("*.partial"))
     assert RunStore(tmp_path).is_intact("load")
@@ -181,12 +184,12 @@ def test_what_was_finished_while_waiting_for_the_lock_is_seen(
     tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames
 ) -> None:
     store = RunStore(tmp_path)
-    assert not store.stages
+    assert not store.steps
     saved(tmp_path, toy_task, toy_names)
     with store.lock():
-        assert list(store.stages) == ["load"]
+        assert list(store.steps) == ["load"]
         store.update_manifest(made_by="me")
-    assert list(RunStore(tmp_path).stages) == ["load"]
+    assert list(RunStore(tmp_path).steps) == ["load"]
 
 
 def test_files_checked_before_the_lock_are_checked_again(
@@ -197,11 +200,6 @@ def test_files_checked_before_the_lock_are_checked_again(
     damage(tmp_path / "01-task" / "triples.npy", "flip")
     with store.lock():
         assert not store.is_intact("load")
-
-
-def test_fingerprints_tell_values_apart() -> None:
-    assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
-    assert fingerprint({"a": 1}) != fingerprint({"a": 2})
 
 
 def test_a_run_folder_needs_numpy_alone(tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames) -> None:
@@ -216,7 +214,7 @@ class Block:
 sys.meta_path.insert(0, Block())
 from pathlib import Path
 from largegnn.artifacts import AlignmentTask
-from largegnn.runs.store import RunStore
+from largegnn.runfolder.store import RunStore
 assert len(RunStore(Path(sys.argv[1])).load("load", "task", AlignmentTask).triples) == 11
 """
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)

@@ -1,4 +1,4 @@
-"""Test links are read by the stage `evaluate` alone: with others in their place, all that comes before is the same."""
+"""Test links are read by the step `evaluate` alone: with others in their place, all that comes before is the same."""
 
 from __future__ import annotations
 
@@ -11,16 +11,11 @@ import pytest
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, Evaluation, PartitionQuality, StringTable, TaskNames
-from largegnn.artifacts.literals import Literals
 from largegnn.data.inputs import DataInput
-from largegnn.data.load import LoadSummary
 from largegnn.data.write import write_pair
-from largegnn.runs.pipeline import put_stage, run_pipeline
-from largegnn.runs.run import Run
-from largegnn.runs.store import RunStore
-from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.stages import STAGE_NAMES, STAGES
-from largegnn.stages.load import Loaded
+from largegnn.pipeline import run_pipeline, run_task
+from largegnn.runfolder.store import RunStore
+from largegnn.settings import PRESETS, STEPS, Settings, resolve
 from tests.small_world import WORLD
 
 QUICK = [
@@ -34,10 +29,15 @@ QUICK = [
     "rounds.epochs=1",
 ]
 NO_NAMES = StringTable.from_strings(())
+MADE = {
+    *("task", "names", "literals", "literal_evidence", "merged", "parts", "membership", "subgraphs", "model"),
+    *("embeddings", "refined_model", "refined_embeddings", "source_neighbors", "target_neighbors"),
+    *("alignment", "relations"),
+}
 
 
 def facts_of(folder: Path, stage: str) -> Any:
-    facts = dict(RunStore(folder).stages[stage].facts)
+    facts = dict(RunStore(folder).steps[stage].facts)
     if stage == "train":
         facts["history"] = [{k: v for k, v in epoch.items() if "seconds" not in k} for epoch in facts["history"]]
     return facts
@@ -65,19 +65,14 @@ def test_all_but_the_task_has_the_same_bytes(runs: tuple[Path, Path]) -> None:
     true, wrong = runs
     names, others = (sorted(path.relative_to(run).as_posix() for path in run.glob("*/*.npy")) for run in runs)
     assert names == others
-    made = [key for stage in STAGES for key in stage.makes]
-    folders = dict.fromkeys(name.split("/")[0] for name in names)
-    assert [name.split("-", 1)[1] for name in folders] == sorted(made, key=order_of)
+    folders = {name.split("/")[0] for name in names}
+    assert {name.split("-", 1)[1] for name in folders} == MADE
     for name in names:
         same = (true / name).read_bytes() == (wrong / name).read_bytes()
         assert same is not name.endswith("-task/test_links.npy"), name
 
 
-def order_of(key: str) -> tuple[int, str]:
-    return next(number for number, stage in enumerate(STAGES) if key in stage.makes), key
-
-
-@pytest.mark.parametrize("stage", STAGE_NAMES[1:])
+@pytest.mark.parametrize("stage", STEPS[1:])
 def test_only_the_facts_of_the_evaluation_differ(runs: tuple[Path, Path], stage: str) -> None:
     true, wrong = (facts_of(folder, stage) for folder in runs)
     assert (true == wrong) is (stage != "evaluate")
@@ -94,11 +89,8 @@ def test_the_figures_see_the_difference(runs: tuple[Path, Path]) -> None:
 
 
 def test_a_run_hides_the_test_links_and_nothing_else(toy_task: AlignmentTask, tmp_path: Path) -> None:
-    store = RunStore(tmp_path)
-    loaded = Loaded(toy_task, TaskNames(NO_NAMES, NO_NAMES), Literals.empty(), LoadSummary.of_task(toy_task))
-    put_stage(store, Settings(), {}, "load", loaded)
-    run = Run(Settings(), store)
-    hidden = run.task_without_test_links()
+    run = run_task(tmp_path, toy_task, TaskNames(NO_NAMES, NO_NAMES), Settings(), last="load")
+    hidden = run.task.without_test_links()
     assert hidden.test_links.shape == (0, 2)
     for field in dataclasses.fields(AlignmentTask):
         if field.name != "test_links":
@@ -112,7 +104,7 @@ def test_files_and_a_task_at_hand_give_the_same(runs: tuple[Path, Path], tmp_pat
     task, names = store.load("load", "task", AlignmentTask), store.load("load", "names", TaskNames)
     run = api.run_task(tmp_path / "run", task, names, settings)
     assert facts_of(run.folder, "evaluate") == facts_of(runs[0], "evaluate")
-    quality = api.division_of(run).quality
+    quality = api.Division.of(run).quality
     assert quality.test_kept == run.outcome("evaluate", Evaluation).test_kept
     assert quality.test_kept == facts_of(runs[0], "evaluate")["test_kept"]
     assert dataclasses.replace(quality, test_kept=None) == run.outcome("subgraphs", PartitionQuality)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from largegnn.artifacts import AlignmentTask, TrainedModel
-from largegnn.runs.store import RunStore
-from tests.runs.test_store import damage
+from largegnn.runfolder.store import RunStore
+from tests.runfolder.test_store import damage
 
 
 def a_model() -> TrainedModel:

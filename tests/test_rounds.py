@@ -1,4 +1,4 @@
-"""The stage `rounds`: what is sure teaches on, a round that does harm is undone, and a kill loses nothing."""
+"""Confident pairs teach on, a round that does harm is undone, and a kill loses nothing."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largegnn import api
-from largegnn.artifacts import DivisionPlan, EntityEmbeddings, RoundRecord, SeedsFrom, TrainedModel
+from largegnn import api, rounds
+from largegnn.artifacts import AlignmentTask, DivisionPlan, EntityEmbeddings, RoundRecord, SeedsFrom, TrainedModel
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.data.inputs import DataInput
-from largegnn.runs.pipeline import run_pipeline
-from largegnn.runs.run import Run
+from largegnn.pipeline import run_pipeline
+from largegnn.run import Run
 from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.stages import rounds
-from largegnn.stages.rounds import RoundsOutcome
+from largegnn.rounds import RoundsOutcome
 from largegnn.stages.subgraphs import divide_again
 from largegnn.stages.train import train
 from tests.noisy_vectors import noisy_vectors, tiny_task
@@ -66,6 +65,10 @@ def go_on(trained: Path, tmp_path: Path) -> Callable[..., Run]:
     return run
 
 
+class KilledError(Exception):
+    """As if the process had ended here."""
+
+
 def let_harm_be(monkeypatch: pytest.MonkeyPatch, values: Iterable[bool]) -> None:
     """What the valid links say of each round."""
     found = iter(values)
@@ -103,14 +106,15 @@ def test_rounds_are_recorded_and_change_the_vectors(go_on: Callable[..., Run], m
         assert 0 <= entry.share_right <= 1
     first = run.artifact("embeddings", EntityEmbeddings).vectors
     assert not np.allclose(results(run)[1], first)
-    assert np.array_equal(run.final_embeddings().vectors, results(run)[1])
+    assert np.array_equal(run.embeddings.vectors, results(run)[1])
     assert not list(run.folder.glob("work-*"))
 
 
-def test_none_are_made_unless_asked_for(go_on: Callable[..., Run]) -> None:
-    run = go_on("run")
-    assert history_of(run) == []
-    assert run.final_embeddings() is run.artifact("embeddings", EntityEmbeddings)
+def test_none_are_made_by_default(trained: Path) -> None:
+    run = Run.open(trained / "run")
+    assert "rounds" not in run.finished
+    assert run.summary.rounds is None
+    assert run.embeddings is run.artifact("embeddings", EntityEmbeddings)
 
 
 def test_few_seeds_are_worth_a_word(caplog: pytest.LogCaptureFixture) -> None:
@@ -124,7 +128,7 @@ def test_few_seeds_are_worth_a_word(caplog: pytest.LogCaptureFixture) -> None:
     ):
         caplog.clear()
         with caplog.at_level(logging.INFO):
-            rounds._advise(given, channels, settings)
+            rounds.advise_rounds(given, channels, settings.protocol)
         assert ("--rounds 3 finds more pairs" in caplog.text) == is_said
 
 
@@ -152,10 +156,6 @@ def test_harm_is_more_than_chance(lost: int, gained: int, harm: bool) -> None:
     after.ravel()[lost : lost + gained] = True
     before.ravel()[-2:] = after.ravel()[-2:] = True
     assert rounds._did_harm(before, after) == harm
-
-
-class KilledError(Exception):
-    """As if the process had ended here."""
 
 
 def test_killed_between_rounds_it_ends_the_same(go_on: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,8 +229,7 @@ def test_without_valid_links_all_rounds_are_made(trained: Path, tmp_path: Path) 
 def test_pseudo_seeds_are_sure_free_and_judged(least: float) -> None:
     task = tiny_task()
     settings = settings_of(f"rounds.min_confidence={least}", "match.min_precision=1.0")
-    channels = ("structure", "rules")
-    found = rounds._pseudo_seeds(task, noisy_vectors(task, 0.8), LiteralEvidence.empty(), channels, settings, seed=0)
+    found = rounds_of(task, settings, ("structure", "rules")).pseudo_seeds(noisy_vectors(task, 0.8), 0)
     pseudo = found.pairs
     for side in (0, 1):
         assert len(set(pseudo[:, side].tolist())) == len(pseudo)
@@ -248,18 +247,33 @@ def test_pseudo_seeds_are_sure_free_and_judged(least: float) -> None:
     assert found.valid_hits == pytest.approx(found.found.mean())
 
 
-def test_a_round_sees_the_seeds_and_the_pseudo_seeds() -> None:
+def rounds_of(task: AlignmentTask, settings: Settings, channels: tuple[str, ...] = ("structure",)) -> rounds._Rounds:
+    plan = DivisionPlan(2, 900, "by hand")
+    return rounds._Rounds(task, plan, LiteralEvidence.empty(), channels, settings, seed=0, device="cpu")
+
+
+def test_a_round_sees_the_seeds_and_the_pseudo_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     task = tiny_task()
     free_source = np.setdiff1d(np.arange(task.num_source_entities), task.train_links[:, 0])[:5]
     free_target = np.setdiff1d(np.arange(task.num_source_entities, task.num_entities), task.train_links[:, 1])[:5]
     pseudo = np.stack([free_source, free_target], axis=1)
+    handed: list[Any] = []
+
+    def noting(*arguments: Any, **_: Any) -> Any:
+        handed[:] = arguments
+        raise KilledError
+
+    monkeypatch.setattr(rounds, "train", noting)
     expected_valid: dict[SeedsFrom, int] = {"train": 200, "train+valid": 0}
     for seeds_from, num_valid in expected_valid.items():
         settings = settings_of(f"protocol.seeds_from={seeds_from}")
-        one = rounds._Round(task, pseudo, DivisionPlan(2, 900, "by hand"), settings, seed=1)
-        more, options = one._task, one._settings
+        rows = np.zeros((task.num_entities, 8), dtype=np.float32)
+        model = TrainedModel("gcn", rows, rows[: 2 * task.num_relations], np.zeros(1, dtype=np.float32))
+        with pytest.raises(KilledError):
+            rounds_of(task, settings).train(pseudo, 1, model, None)
+        more, _, protocol, options, _, _ = handed
         expected = {tuple(link) for link in task.seeds(seeds_from).tolist()}
         assert {tuple(link) for link in more.train_links.tolist()} == expected | {tuple(p) for p in pseudo.tolist()}
         assert len(more.valid_links) == num_valid
-        assert options.train.epochs == 3
-        assert options.protocol.seeds_from == "train"
+        assert options.epochs == 3
+        assert protocol.seeds_from == "train"

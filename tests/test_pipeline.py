@@ -19,17 +19,16 @@ from largegnn.artifacts import AlignmentTask, MergedGraph
 from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
 from largegnn.machine import metering
-from largegnn.runs import pipeline
-from largegnn.runs.pipeline import resume_input
-from largegnn.runs.run import Run
-from largegnn.runs.store import RunStore
+from largegnn import pipeline
+from largegnn.run import Run
+from largegnn.runfolder.store import RunStore
 from largegnn.settings import DataSettings, ProtocolSettings, Settings
 from largegnn.stages.merge import MergeOutcome
 
-# The stages that make no use of PyTorch: what is tested here is the same for all, and these take milliseconds.
-STAGE_NAMES = ("load", "literals", "merge", "partition", "landmarks", "subgraphs")
-MERGE = STAGE_NAMES.index("merge")
-run_pipeline = partial(pipeline.run_pipeline, last=STAGE_NAMES[-1])
+# The steps that make no use of PyTorch: what is tested here is the same for all, and these take milliseconds.
+NAMES = ("load", "literals", "merge", "partition", "landmarks", "subgraphs")
+MERGE = NAMES.index("merge")
+run_pipeline = partial(pipeline.run_pipeline, last=NAMES[-1])
 PAPER = Settings(protocol=ProtocolSettings(seeds_from="train+valid"))
 
 
@@ -49,16 +48,16 @@ def computed(said: pytest.LogCaptureFixture) -> list[str]:
 def test_everything_once_then_reused(toy_folder: Path, tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
     given, out = DataInput(folder=toy_folder), tmp_path / "run"
     run = run_pipeline(out, given, Settings())
-    assert computed(said) == list(STAGE_NAMES)
+    assert computed(said) == list(NAMES)
     assert run.artifact("merged", MergedGraph).num_nodes == 9
     assert (out / "config.toml").read_text().startswith("seed = 0")
-    record = RunStore(out).stages["load"]
+    record = RunStore(out).steps["load"]
     assert record.facts["layout"] == "dbpedia1m"
     assert record.seconds >= 0
     assert record.peak_memory_mb > 10
     again = run_pipeline(out, given, Settings())
     assert [message for message in said.messages if "reused" in message] == [
-        f"{name}: reused from {out}" for name in STAGE_NAMES
+        f"{name}: reused from {out}" for name in NAMES
     ]
     assert computed(said) == []
     assert np.array_equal(again.artifact("task", AlignmentTask).triples, run.artifact("task", AlignmentTask).triples)
@@ -74,18 +73,18 @@ def test_what_was_made_is_mapped_from_the_folder_not_kept(toy_folder: Path, tmp_
 
 def test_force_from_to(toy_folder: Path, tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
     given, out = DataInput(folder=toy_folder), tmp_path / "run"
-    with pytest.raises(InputError, match="no intact stage load"):
+    with pytest.raises(InputError, match="no intact step load"):
         run_pipeline(out, given, Settings(), first="merge")
     run_pipeline(out, given, Settings(), last="load")
     assert computed(said) == ["load"]
     run_pipeline(out, given, Settings(), first="literals")
-    assert computed(said) == list(STAGE_NAMES[1:])
+    assert computed(said) == list(NAMES[1:])
     run_pipeline(out, given, Settings(), force="merge")
-    assert computed(said) == list(STAGE_NAMES[MERGE:])
+    assert computed(said) == list(NAMES[MERGE:])
     run_pipeline(out, given, Settings(), force="load", last="load")
     assert computed(said) == ["load"]
-    assert list(RunStore(out).stages) == ["load"], "what depended on it is gone too"
-    with pytest.raises(InputError, match="no stage is called 'mergee'"):
+    assert list(RunStore(out).steps) == ["load"], "what depended on it is gone too"
+    with pytest.raises(InputError, match="no step is called 'mergee'"):
         run_pipeline(out, given, Settings(), force="mergee")
     with pytest.raises(InputError, match="comes after"):
         run_pipeline(out, given, Settings(), first="merge", last="load")
@@ -102,11 +101,11 @@ def test_another_run_is_refused_until_forced(toy_folder: Path, tmp_path: Path, s
     assert (out / "03-merged" / "neighbors.npy").read_bytes() == before
     computed(said)
     run_pipeline(out, given, PAPER, force="literals")
-    assert computed(said) == list(STAGE_NAMES[1:])
+    assert computed(said) == list(NAMES[1:])
     (toy_folder / "test_links").write_text("d\tD\n")
     with pytest.raises(InputError, match="holds another run") as error:
         run_pipeline(out, given, PAPER)
-    assert "test_links is not the file it was made from" in str(error.value.found)
+    assert f"inputs.{toy_folder / 'test_links'} is not what it was" in str(error.value.found)
 
 
 def test_same_bytes_elsewhere_are_the_same_input(
@@ -132,15 +131,15 @@ def test_folders_that_are_no_runs(toy_folder: Path, tmp_path: Path) -> None:
         run_pipeline(tmp_path / "mine" / "thesis.tex", given, Settings())
     with pytest.raises(InputError, match="cannot be written"):
         run_pipeline(Path("/proc/nowhere/run"), given, Settings())
-    with pytest.raises(InputError, match="no run to resume"):
-        resume_input(tmp_path / "nothing")
+    with pytest.raises(InputError, match="not a run"):
+        Run.open(tmp_path / "nothing")
 
 
 def test_bad_input_leaves_no_stage(toy_folder: Path, tmp_path: Path) -> None:
     (toy_folder / "train_links").write_text("x\ty\n")
     with pytest.raises(InputError, match="links name entities"):
         run_pipeline(tmp_path / "run", DataInput(folder=toy_folder), Settings())
-    assert RunStore(tmp_path / "run").stages == {}
+    assert RunStore(tmp_path / "run").steps == {}
 
 
 def test_damage_is_computed_anew(toy_folder: Path, tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
@@ -151,7 +150,7 @@ def test_damage_is_computed_anew(toy_folder: Path, tmp_path: Path, said: pytest.
     (out / "03-merged" / "neighbors.npy").write_bytes(good[:-7] + b"garbage")
     run_pipeline(out, given, Settings())
     assert "not what was written" in said.text
-    assert computed(said) == list(STAGE_NAMES[MERGE:])
+    assert computed(said) == list(NAMES[MERGE:])
     assert (out / "03-merged" / "neighbors.npy").read_bytes() == good
 
 
@@ -160,12 +159,13 @@ def test_resume_needs_nothing_but_the_folder(toy_folder: Path, tmp_path: Path, s
     settings = Settings(data=DataSettings(valid_share=0.2), protocol=PAPER.protocol)
     run_pipeline(out, DataInput(folder=toy_folder), settings, last="load")
     computed(said)
-    given, kept = resume_input(out)
+    run = Run.open(out)
+    given, kept = run.given, run.settings
     assert kept == settings
     for path in toy_folder.iterdir():
         path.unlink()  # as on a machine that has the run folder alone
     run_pipeline(out, given, kept)
-    assert computed(said) == list(STAGE_NAMES[1:])
+    assert computed(said) == list(NAMES[1:])
 
 
 KILLER = """
@@ -173,9 +173,8 @@ import os, signal, sys
 from pathlib import Path
 import polars
 from largegnn.settings import Settings
-import largegnn.stages.load, largegnn.stages.subgraphs
 from largegnn.data.inputs import DataInput
-from largegnn.runs.pipeline import run_pipeline
+from largegnn.pipeline import run_pipeline
 
 count = 0
 def dying(rename):
@@ -209,8 +208,8 @@ def test_killed_at_any_write_it_ends_the_same(toy_folder: Path, tmp_path: Path) 
     given = DataInput(folder=toy_folder)
     clean = run_pipeline(tmp_path / "clean", given, Settings())
     expected = arrays_of(tmp_path / "clean")
-    # Manifest and settings; then for each artifact a folder, for each stage its record and the manifest.
-    num_writes = 2 + len({name.split("/")[0] for name in expected}) + 2 * len(STAGE_NAMES)
+    # Manifest and settings; then for each artifact a folder, for each step its record.
+    num_writes = 2 + len({name.split("/")[0] for name in expected}) + len(NAMES)
     # After one write is before the next: every write is tried once, now before and now after it.
     killed = tmp_path / "killed"
     subprocess.run([sys.executable, "-c", KILLER, str(toy_folder), str(killed), str(num_writes)], check=True)
@@ -219,7 +218,7 @@ def test_killed_at_any_write_it_ends_the_same(toy_folder: Path, tmp_path: Path) 
         run_pipeline(out, given, Settings())
         assert arrays_of(out) == expected
         assert not list(out.rglob("*.partial"))
-    assert clean.finished() == list(STAGE_NAMES)
+    assert clean.finished == list(NAMES)
 
 
 @contextlib.contextmanager
@@ -249,7 +248,7 @@ def test_a_full_disk_is_said_and_leaves_what_was_done(toy_folder: Path, tmp_path
         assert ended.returncode == 3, ended.stderr
         assert "No space left on device" in ended.stderr
         assert "Traceback" not in ended.stderr
-        assert list(RunStore(disk / "run").stages) == ["load", "literals"]
+        assert list(RunStore(disk / "run").steps) == ["load", "literals"]
         assert all(RunStore(disk / "run").is_intact(stage) for stage in ("load", "literals"))
         subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
         ended = subprocess.run(
@@ -259,7 +258,7 @@ def test_a_full_disk_is_said_and_leaves_what_was_done(toy_folder: Path, tmp_path
             text=True,
         )
         assert "load: reused" in ended.stderr
-        assert set(json.loads(ended.stdout)["seconds"]) == set(STAGE_NAMES)
+        assert set(json.loads(ended.stdout)["seconds"]) == set(NAMES)
 
 
 def test_what_a_gpu_took_is_recorded(toy_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,18 +278,18 @@ def test_what_a_gpu_took_is_recorded(toy_folder: Path, tmp_path: Path, monkeypat
     given = DataInput(folder=toy_folder)
     monkeypatch.setattr(metering, "_gpu", lambda: None)
     run_pipeline(tmp_path / "without", given, Settings(), last="load")
-    assert RunStore(tmp_path / "without").stages["load"].peak_gpu_mb is None
+    assert RunStore(tmp_path / "without").steps["load"].peak_gpu_mb is None
     gpu = Gpu()
     monkeypatch.setattr(metering, "_gpu", lambda: gpu)
     run = run_pipeline(tmp_path / "with", given, Settings(), last="load")
-    assert run.cost("load").peak_gpu_mb == RunStore(tmp_path / "with").stages["load"].peak_gpu_mb == 3.0
+    assert run.costs()["load"].peak_gpu_mb == RunStore(tmp_path / "with").steps["load"].peak_gpu_mb == 3.0
     assert gpu.is_released
 
 
 def test_a_run_is_told_apart_by_what_it_lacks(tmp_path: Path) -> None:
     run = Run(Settings(), RunStore(tmp_path))
-    with pytest.raises(InputError, match="no stage merge") as error:
+    with pytest.raises(InputError, match="no merged yet") as error:
         run.artifact("merged", MergedGraph)
     assert f"largegnn align --resume --out {tmp_path}" in str(error.value.fix)
-    with pytest.raises(InputError, match="no stage merge"):
+    with pytest.raises(InputError, match="no merge yet"):
         run.outcome("merge", MergeOutcome)
