@@ -250,14 +250,14 @@ FORMS = {"tsv": "a.tsv", "parquet": "a.parquet", "sameas": "a.nt", "sssom": "a.s
 
 def test_files(result: largegnn.AlignmentResult, tmp_path: Path) -> None:
     for form, name in FORMS.items():
-        assert result.to(form, tmp_path / name) == len(result.pairs)
-    assert result.to("parquet", str(tmp_path / "all.parquet"), accepted_only=False) == len(result.candidates)
-    assert result.to("embeddings-safetensors", tmp_path / "v.safetensors") == result.task.num_entities
-    assert result.to("embeddings-npy", tmp_path / "v.npy") == result.task.num_entities
+        assert result.export(form, tmp_path / name) == len(result.pairs)
+    assert result.export("parquet", str(tmp_path / "all.parquet"), accepted_only=False) == len(result.candidates)
+    assert result.export("embeddings-safetensors", tmp_path / "v.safetensors") == result.task.num_entities
+    assert result.export("embeddings-npy", tmp_path / "v.npy") == result.task.num_entities
     assert pl.read_parquet(tmp_path / "a.parquet").equals(result.pairs)
     assert np.load(tmp_path / "v.npy").shape == (380, 48)
     with pytest.raises(InputError, match="no export form is called 'xml'"):
-        result.to("xml", tmp_path / "a.xml")
+        result.export("xml", tmp_path / "a.xml")
 
 
 WRONG: list[tuple[str, Any, str]] = [

@@ -211,7 +211,7 @@ def test_an_update_is_a_run_like_any_other(updated: AlignmentResult, tmp_path: P
     assert evaluation is not None
     assert evaluation.ideal is not None
     assert (evaluation.ideal["csls"].source_to_target["hits@1"] or 0) > 0.2
-    assert updated.to("tsv", tmp_path / "pairs.tsv") == len(updated.pairs)
+    assert updated.export("tsv", tmp_path / "pairs.tsv") == len(updated.pairs)
     name = str(updated.pairs["source"][0])
     assert updated.explain(name, "source").candidates
     assert chosen.landmarks.cap == np.ceil(

@@ -4,7 +4,7 @@
     result = largegnn.align("source.nt.gz", "target.nt.gz", "seeds.tsv")
     print(result.pairs)
 
-The names below are loaded when first used: a machine that only trains needs neither polars nor pyoxigraph.
+The steps of a run as functions on values are in `largegnn.api`. The names below are loaded when first used.
 """
 
 from __future__ import annotations
@@ -12,72 +12,33 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from largegnn.errors import ArtifactError, InputError, LargeGNNError, StorageError
-from largegnn.machine.threads import wait_asleep
+from largegnn.errors import ArtifactError, InputError, LargeGNNError, StorageError, TrainingError
 from largegnn.version import __version__
 
 if TYPE_CHECKING:
-    from largegnn.api import (
-        align,
-        compare,
-        divide,
-        download,
-        evaluate,
-        generate,
-        inspect,
-        load,
-        match,
-        open_run,
-        search,
-        train,
-        update,
-    )
-    from largegnn.artifacts import AlignmentTask, MergedGraph, TaskNames
-    from largegnn.division.merge import merge
+    from largegnn.api import align, compare, evaluate, generate, inspect, open_run, update
     from largegnn.result import AlignmentResult
-    from largegnn.settings import DataSettings, Settings, WorldSettings
+    from largegnn.settings import Settings
 
 __all__ = [
     "AlignmentResult",
-    "AlignmentTask",
     "ArtifactError",
-    "DataSettings",
     "InputError",
     "LargeGNNError",
-    "MergedGraph",
     "Settings",
     "StorageError",
-    "TaskNames",
-    "WorldSettings",
+    "TrainingError",
     "__version__",
     "align",
     "compare",
-    "divide",
-    "download",
     "evaluate",
     "generate",
     "inspect",
-    "load",
-    "match",
-    "merge",
     "open_run",
-    "search",
-    "train",
     "update",
 ]
 
-wait_asleep()  # here, because PyTorch reads it once, when it is imported
-
-_HOMES = {
-    "AlignmentResult": "largegnn.result",
-    "AlignmentTask": "largegnn.artifacts",
-    "DataSettings": "largegnn.settings",
-    "MergedGraph": "largegnn.artifacts",
-    "Settings": "largegnn.settings",
-    "TaskNames": "largegnn.artifacts",
-    "WorldSettings": "largegnn.settings",
-    "merge": "largegnn.division.merge",
-}
+_HOMES = {"AlignmentResult": "largegnn.result", "Settings": "largegnn.settings"}
 
 
 def __getattr__(name: str) -> Any:

@@ -142,6 +142,10 @@ def align(
     target_names: AnyPath | pl.DataFrame | NameArray | Names | None = None,
     decisions: AnyPath | None = None,
     out: AnyPath | None = None,
+    seed: int | None = None,
+    device: str | None = None,
+    channels: str | Sequence[str] | None = None,
+    min_precision: float | None = None,
     settings: AnySettings = None,
 ) -> AlignmentResult:
     """Align two graphs.
@@ -159,8 +163,22 @@ def align(
         A file of what reviewers decided: accepted pairs become seeds, rejected ones are forbidden.
     out
         The run folder; an interrupted run in it resumes. Without, the folder is temporary.
+    seed
+        The random seed; the same seed gives the same result.
+    device
+        "auto", "cpu" or "cuda".
+    channels
+        What gives evidence: "auto", or some of "structure", "literals" (names and values) and "rules" (neighbours).
+    min_precision
+        Accept as many pairs as keep this expected precision. Default: the threshold with the highest expected F1.
     settings
-        `Settings`, or a mapping of them such as `{"train.epochs": 10}`.
+        Everything else: `Settings`, or a mapping of them such as `{"train.epochs": 10}`.
+
+    Examples
+    --------
+    >>> result = largegnn.align("source.nt.gz", "target.ttl", "seeds.tsv")  # doctest: +SKIP
+    >>> result.pairs  # doctest: +SKIP
+    >>> result.export("sssom", "alignment.sssom.tsv")  # doctest: +SKIP
 
     """
     from largegnn.data.in_memory import as_path, as_table
@@ -180,7 +198,9 @@ def align(
         "source_names": source_names,
         "target_names": target_names,
     }
-    chosen = Settings.of(settings)
+    named = {"seed": seed, "device": device, "channels": channels, "match.min_precision": min_precision}
+    changes = {key: value for key, value in named.items() if value is not None}
+    chosen = resolve(Settings, {}, values={**Settings.of(settings).model_dump(), **changes})
     with tempfile.TemporaryDirectory(prefix="largegnn-") as scratch:
         keys = {"source": chosen.data.source_key, "target": chosen.data.target_key}
         paths = {

@@ -58,7 +58,7 @@ class AlignmentResult:
     """A finished alignment in its run folder."""
 
     def __init__(self, run: Run, *, temporary: bool = False) -> None:
-        """Nobody asked to keep the folder of a run that is `temporary`: it is removed with the run."""
+        """The folder of a `temporary` run is removed with the object."""
         self.run, self._is_temporary = run, temporary
         if temporary:
             weakref.finalize(run, shutil.rmtree, run.folder, ignore_errors=True)
@@ -129,7 +129,7 @@ class AlignmentResult:
         """Whether the confidence of a pair is a probability; otherwise there is a score only."""
         return "match" in self.run.finished and self.run.outcome("match", MatchOutcome).calibration.is_calibrated
 
-    @property
+    @cached_property
     def pairs(self) -> pl.DataFrame:
         """The accepted pairs: source, target, score, margin, a column for each evidence, confidence, and more."""
         return self._table(accepted_only=True)
@@ -141,14 +141,14 @@ class AlignmentResult:
 
     @property
     def relations(self) -> pl.DataFrame:
-        """The relations that answer to each other: source, target, inverse, mapping, score, shares, count, examples."""
+        """The aligned relations: source, target, inverse, mapping, score, shares, count, examples."""
         from largegnn.review.relations import relations_table
 
         return relations_table(self.run.artifact("relations", RelationAlignment), self.names)
 
     @property
     def unmatched(self) -> pl.DataFrame:
-        """The entities without a pair: side, entity, reason, best candidate, whom that is matched with."""
+        """The entities without a pair: side, entity, reason, best candidate, what that is matched with."""
         from largegnn.review.unmatched import unmatched_table
 
         return unmatched_table(self.task, self.names, self.alignment)
@@ -208,7 +208,7 @@ class AlignmentResult:
         shutil.copytree(self.run.folder, path, ignore=shutil.ignore_patterns(".lock"))
         return path
 
-    def to(
+    def export(
         self,
         form: str | Exporter,
         path: AnyPath,

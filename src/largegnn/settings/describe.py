@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from largegnn.settings.parts import ChoicesOf, PartOf, PartsOf, WeightsOf
+from largegnn.settings.parts import NamesOf, PartOf, WeightsOf
 from largegnn.settings.section import Section
 
 __all__ = ["SettingInfo", "describe"]
 
-Kind = Literal["switch", "integer", "number", "text", "list", "weights", "choices"]
+Kind = Literal["switch", "integer", "number", "text", "list", "weights"]
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,8 @@ def describe(model: type[Section], prefix: str = "") -> Iterator[SettingInfo]:
 
 
 def _kind(field: FieldInfo) -> Kind:
-    if any(isinstance(entry, PartsOf) for entry in field.metadata):
+    if any(isinstance(entry, NamesOf) for entry in field.metadata):
         return "list"
-    if any(isinstance(entry, ChoicesOf) for entry in field.metadata):
-        return "choices"
     if get_origin(field.annotation) is Mapping or any(isinstance(entry, WeightsOf) for entry in field.metadata):
         return "weights"
     kinds: dict[Any, Kind] = {bool: "switch", int: "integer", float: "number"}
@@ -55,7 +53,7 @@ def _kind(field: FieldInfo) -> Kind:
 
 def _allowed(annotation: Any, limits: Sequence[Any]) -> str:
     for entry in limits:
-        if isinstance(entry, (ChoicesOf, PartOf, PartsOf, WeightsOf)):
+        if isinstance(entry, (NamesOf, PartOf, WeightsOf)):
             return entry.allowed
     if get_origin(annotation) is Literal:
         values = [str(value) for value in get_args(annotation)]

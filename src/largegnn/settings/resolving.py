@@ -18,7 +18,7 @@ from largegnn.settings.quoting import shown
 from largegnn.settings.refusal import unknown_key
 from largegnn.settings.section import Section
 
-__all__ = ["read_settings_file", "resolve"]
+__all__ = ["flat_settings", "read_settings_file", "resolve"]
 
 _Model = TypeVar("_Model", bound=Section)
 _MOST_BYTES = 100_000
@@ -50,6 +50,17 @@ def resolve(
     for override in overrides:
         _merge(merged, _parse_override(model, override))
     return model(**merged)
+
+
+def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Every value of plain nested settings, under its dotted key: to compare them."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            flat |= flat_settings(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
 
 
 def read_settings_file(file: Path) -> dict[str, Any]:
@@ -121,7 +132,7 @@ def _path(model: type[Section], key: str) -> tuple[str, ...]:
     for setting in describe(model):
         if key == setting.key:
             return tuple(key.split("."))
-        if setting.kind in ("weights", "choices") and key.startswith(f"{setting.key}."):
+        if setting.kind == "weights" and key.startswith(f"{setting.key}."):
             name = key.removeprefix(f"{setting.key}.").strip("\"'")
             return (*setting.key.split("."), name)
     raise unknown_key(model, key)
