@@ -3,7 +3,7 @@
 LargeGNNError
 ├── InputError      the user can fix it: a file, a setting, a flag           exit code 2
 ├── StorageError    the machine refused: disk full, folder not writable      exit code 3
-├── TrainingError   the training went astray: a loss that is no number       exit code 4
+├── TrainingError   training diverged: the loss is not a number           exit code 4
 └── ArtifactError   the program is wrong: a value in an impossible state     a bug, exit code 1
 """
 
@@ -37,7 +37,7 @@ class InputError(LargeGNNError):
         self.found = found
         self.where = where
         self.fix = fix
-        details = (("where", where), ("expected", expected), ("found", found), ("to do", fix))
+        details = (("where", where), ("expected", expected), ("found", found), ("fix", fix))
         lines = [problem] + [f"  {label}: {text}" for label, text in details if text is not None]
         super().__init__("\n".join(lines))
 
@@ -49,10 +49,10 @@ class StorageError(LargeGNNError):
 
 
 class TrainingError(LargeGNNError):
-    """Training cannot go on; the last good state is kept."""
+    """Training cannot continue; the last good state is kept."""
 
     exit_code = 4
 
 
 class ArtifactError(LargeGNNError, ValueError):
-    """A value that crosses a stage boundary is in a state it must never be in."""
+    """A value that passes between steps is in a state it must never be in."""

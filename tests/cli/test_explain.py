@@ -109,7 +109,7 @@ def test_mistyped_names_get_near_ones(finished: Path) -> None:
         assert repr(name) in ended.stderr
     ended = call("explain", finished, "nobody at all", expect=2)
     assert "no entity is called 'nobody at all'" in ended.stderr
-    assert "to do: " in ended.stderr
+    assert "fix: " in ended.stderr
     assert "no side 'left'" in call("explain", finished, "nobody", "--side", "left", expect=2).stderr
     long = call("explain", finished, "x" * 60_000, expect=2).stderr
     assert len(long) < 1_000, "a name is not printed whole"

@@ -109,7 +109,7 @@ def main(arguments: list[str] | None = None) -> None:
             sys.exit(0)
         if not _is_out_of_memory(error):
             raise
-        sys.stderr.write("error: not enough memory\n  to do: `largegnn align ... --dry-run` estimates what is needed\n")
+        sys.stderr.write("error: not enough memory\n  fix: `largegnn align ... --dry-run` estimates what is needed\n")
         sys.exit(3)
 
 
