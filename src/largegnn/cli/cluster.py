@@ -36,7 +36,7 @@ def check_command(
     as_json: options.JsonOption = False,
 ) -> None:
     """Say what each node of a cluster has, whether it sees a folder, and refuse a cluster that no run could use."""
-    from largegnn.cluster.connecting import connection
+    from largegnn.cluster.connection import connection
     from largegnn.cluster.nodes import ask_nodes, refuse_unfit
 
     if address == "none":

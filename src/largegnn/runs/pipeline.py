@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from largegnn.artifacts import to_plain
-from largegnn.cluster.connecting import open_cluster
+from largegnn.cluster.connection import open_cluster
 from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
 from largegnn.machine.metering import Meter, release_memory

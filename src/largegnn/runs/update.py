@@ -24,7 +24,7 @@ import numpy as np
 from largegnn.artifacts import AlignmentTask, Mask, SubgraphSet, TaskNames, TrainedModel, to_plain
 from largegnn.artifacts.literals import Literals
 from largegnn.artifacts.update import UpdateReport
-from largegnn.cluster.connecting import open_cluster
+from largegnn.cluster.connection import open_cluster
 from largegnn.data.enlarge import Additions, EnlargedTask, enlarge_task
 from largegnn.data.load import LoadSummary
 from largegnn.embedding.new_rows import NewRows, fill_rows, grow_relation_rows

@@ -34,7 +34,7 @@ from largegnn.artifacts import (
     are_among,
 )
 from largegnn.artifacts.literal_evidence import LiteralEvidence
-from largegnn.machine.worker_pool import worker_pool
+from largegnn.machine.pieces import current_workers
 from largegnn.settings import Settings
 from largegnn.stages.integrate import integrate
 from largegnn.stages.match import match
@@ -179,7 +179,7 @@ class _Round:
             merged, own = merge(self._task, self._settings.protocol).merged, self._settings
             how = (own.protocol, own.division, own.landmarks, self._seed)
             subgraphs = divide_again(self._task, merged, self._plan, *how)
-        work = work if worker_pool() is not None else None
+        work = work if current_workers() is not None else None
         sections = settings.train, settings.integrate, settings.device
         return integrate(self._given, model, subgraphs, *sections, work).embeddings
 
