@@ -13,7 +13,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from largegnn.errors import ArtifactError, InputError, LargeGNNError, StorageError
-from largegnn.machine.threads import wait_asleep
 from largegnn.version import __version__
 
 if TYPE_CHECKING:
@@ -65,8 +64,6 @@ __all__ = [
     "train",
     "update",
 ]
-
-wait_asleep()  # here, because PyTorch reads it once, when it is imported
 
 _HOMES = {
     "AlignmentResult": "largegnn.result",

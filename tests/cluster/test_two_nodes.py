@@ -186,7 +186,7 @@ def test_pieces_in_order_though_a_worker_is_killed(workers: RayWorkers, tmp_path
 
 
 @pytest.mark.usefixtures("_all_in_pieces")
-def test_arrays_of_files_are_mapped_by_the_workers_and_others_sent_once(workers: RayWorkers, tmp_path: Path) -> None:
+def test_arrays_of_files_are_mapped_by_the_workers_and_others_sent(workers: RayWorkers, tmp_path: Path) -> None:
     np.save(tmp_path / "values.npy", np.arange(20))
     mapped, values = np.load(tmp_path / "values.npy", mmap_mode="r"), np.arange(20)
     ranges = [(0, 5), (5, 20)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import threading
 from collections.abc import Iterator
@@ -49,8 +50,7 @@ def test_ranges_cover_all_rows() -> None:
     assert list(pieces(0, 3)) == []
 
 
-@pytest.mark.usefixtures("processors")
-def test_results_are_in_the_order_of_the_pieces() -> None:
+def test_results_are_in_the_order_of_the_pieces(processors: int) -> None:
     values, go_on = list(range(50)), threading.Event()
     assert list(map_pieces(total, pieces(50, 3), values)) == [sum(values[at : at + 3]) for at in range(0, 50, 3)]
     assert by_all_processors(lambda start, stop: stop - start, 50, 20) == [20, 20, 10]
@@ -66,7 +66,7 @@ def test_results_are_in_the_order_of_the_pieces() -> None:
             go_on.set()
         return start
 
-    if module.num_processors() > 1:
+    if processors > 1:
         assert by_all_processors(first_waits_for_last, 3, 1) == [0, 1, 2]
 
 
@@ -123,8 +123,6 @@ def test_workers_of_a_cluster_are_used_where_they_are_faster(monkeypatch: pytest
 
 
 def test_workers_train_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
-    import contextlib
-
     with training_workers(None, 3) as visits:
         assert visits is None
     training = contextlib.nullcontext("visits")

@@ -21,7 +21,7 @@ from typing import Any
 from largegnn.cluster.nodes import ask_nodes, refuse_unfit
 from largegnn.cluster.workers import RayWorkers
 from largegnn.errors import InputError
-from largegnn.machine.devices import num_processors
+from largegnn.machine.devices import num_processors, spin_variables
 from largegnn.machine.pieces import use_workers
 from largegnn.settings import ClusterSettings
 
@@ -86,6 +86,8 @@ def _connect(ray: Any, address: str) -> None:
         options |= {"address": "local", "num_cpus": num_processors(), "include_dashboard": False}
     else:
         options["address"] = _checked_address(ray, address)
+        # For the workers before they load PyTorch; those of this machine have the environment of this process.
+        options["runtime_env"] = {"env_vars": spin_variables()}
     logging.getLogger("ray").setLevel(logging.ERROR)
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGTERM) if is_main else None
