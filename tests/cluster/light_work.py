@@ -15,7 +15,7 @@ import numpy as np
 
 from largegnn.errors import InputError
 
-__all__ = ["die_early_or_late", "die_once", "full_disk", "refuse", "sum_range"]
+__all__ = ["die_early_and_late", "die_once", "full_disk", "refuse", "sum_range"]
 
 
 def die_once(number: int, folder: Path) -> int:
@@ -36,15 +36,12 @@ def refuse(number: int) -> None:
     raise InputError(f"not {number}", fix="another")
 
 
-def die_early_or_late(
-    folder: Path, early: tuple[str, ...], late: tuple[str, ...], function: Callable[..., Any], *arguments: Any
-) -> Any:
-    """What a function gives; the first process to be asked for it is killed, before it works or when it has."""
-    kind = function.__name__
-    if kind in early and _is_first(folder / kind):
+def die_early_and_late(folder: Path, function: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of a function; one process is killed before it computes one, and one when it has."""
+    if _is_first(folder / "early"):
         os.kill(os.getpid(), signal.SIGKILL)
     result = function(*arguments)
-    if kind in late and _is_first(folder / kind):
+    if _is_first(folder / "late"):
         os.kill(os.getpid(), signal.SIGKILL)
     return result
 

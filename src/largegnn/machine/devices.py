@@ -81,8 +81,8 @@ def choose_device(name: str) -> torch.device:
     """The device of a setting; `auto` is a GPU if there is one."""
     import torch
 
-    # Read when PyTorch first takes memory of a GPU. Stages hold arrays of other sizes: with segments of fixed sizes much
-    # of the memory one freed is of no use to the next, and at a million entities a third of the memory lay idle.
+    # Read when PyTorch first takes memory of a GPU. Stages hold arrays of other sizes: with segments of fixed sizes
+    # much of what one has freed is of no use to the next, and at a million entities a third of the memory was idle.
     os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError("there is no GPU that can be used", fix="leave --device out, or name cpu")
