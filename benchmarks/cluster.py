@@ -38,18 +38,18 @@ import torch
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, SubgraphSet, to_plain
-from largegnn.cluster.connecting import import_ray
+from largegnn.cluster.connection import import_ray
 from largegnn.cluster.nodes import ask_nodes
-from largegnn.cluster.pool import RayPool
-from largegnn.cluster.visits import RayVisits
+from largegnn.cluster.training import RayVisits
+from largegnn.cluster.workers import RayWorkers
 from largegnn.embedding import whole_graph
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.visits import PlannedVisit
 from largegnn.evaluation.metrics import rank_links
-from largegnn.machine import worker_pool
+from largegnn.machine import pieces as machine_pieces
+from largegnn.machine.pieces import use_workers
 from largegnn.machine.progress import progress
-from largegnn.machine.worker_pool import using_pool
 from largegnn.matching import cosines, shared_rows
 from largegnn.matching.searchers import search_both
 from largegnn.paper.origin import origin_of
@@ -197,12 +197,12 @@ def throughput(task: AlignmentTask, options: argparse.Namespace) -> Iterator[Row
             train = {"epochs": options.epochs, "repartition_every": 0}
             settings = Settings.of(base.model_dump() | {"train": train})
             found = trained(task, settings)
-            pool = RayPool(nodes.ray, ClusterSettings(workers=workers), ask_nodes(nodes.ray, None), "cpu")
+            pool = RayWorkers(nodes.ray, ClusterSettings(workers=workers), ask_nodes(nodes.ray, None), "cpu")
             figures = {"workers": workers, "parts": options.parts, "epochs": options.epochs, **found}
             yield figures | searched(pool, vectors, workers), settings
 
 
-class LimitedPool(RayPool):
+class LimitedPool(RayWorkers):
     """A pool that has no more pieces under way than it has workers."""
 
     @property
@@ -211,10 +211,10 @@ class LimitedPool(RayPool):
         return self.num_visitors
 
 
-def searched(pool: RayPool, vectors: Any, workers: int) -> dict[str, Any]:
+def searched(pool: RayWorkers, vectors: Any, workers: int) -> dict[str, Any]:
     """Seconds of an exact search in pieces; a short one before it starts the processes."""
     limited = LimitedPool(pool.ray, ClusterSettings(workers=workers), pool.nodes, "cpu")
-    with using_pool(limited):
+    with use_workers(limited):
         search_both(vectors[0, :2_000], vectors[1, :2_000], 10, "torch")
         started = time.monotonic()
         search_both(vectors[0], vectors[1], 10, "torch")
@@ -262,7 +262,7 @@ def everything_in_pieces() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for module in (whole_graph, shared_rows, cosines):
             stack.enter_context(mock.patch.object(module, "_WORTH_SHARING", 1))
-        stack.enter_context(mock.patch.object(worker_pool, "num_processors", return_value=0))
+        stack.enter_context(mock.patch.object(machine_pieces, "num_processors", return_value=1))
         yield
 
 
@@ -285,7 +285,7 @@ def memory(_: AlignmentTask | None, options: argparse.Namespace) -> Iterator[Row
     planned = [PlannedVisit(index, (0.005,), index) for index in range(16)]
     for num_nodes in options.nodes:
         with local_nodes(num_nodes) as nodes, progress("memory") as work:
-            pool = RayPool(nodes.ray, ClusterSettings(workers=num_nodes), ask_nodes(nodes.ray, None), "cpu")
+            pool = RayWorkers(nodes.ray, ClusterSettings(workers=num_nodes), ask_nodes(nodes.ray, None), "cpu")
             with RayVisits(pool, train, 100) as visits:
                 visits.visit_all(model, 0, subgraphs, planned, work)
                 ours = [pid for pid, words in descendants(os.getpid()) if words.startswith("ray::TableShard")]

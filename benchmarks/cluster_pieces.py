@@ -22,20 +22,20 @@ import numpy as np
 import torch
 
 from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray
-from largegnn.cluster.connecting import connection
+from largegnn.cluster.connection import connection
 from largegnn.cluster.nodes import ask_nodes
-from largegnn.cluster.pool import RayPool
+from largegnn.cluster.workers import RayWorkers
 from largegnn.embedding import whole_graph
 from largegnn.embedding.dual_amn import DualAMN
 from largegnn.embedding.whole_graph import encode_graph
-from largegnn.machine import worker_pool
-from largegnn.machine.worker_pool import using_pool
+from largegnn.machine import pieces as machine_pieces
+from largegnn.machine.pieces import use_workers
 from largegnn.matching import shared_rows
 from largegnn.matching.support import SupportFinder
 from largegnn.settings import ClusterSettings
 
 
-class LimitedPool(RayPool):
+class LimitedPool(RayWorkers):
     """A pool that has no more workers than the settings say."""
 
     @property
@@ -85,7 +85,7 @@ def measurements(num_entities: int, workers: list[int]) -> Iterator[dict[str, An
         expected: list[Any] = []
         for number in (0, *workers):
             pool = LimitedPool(ray, ClusterSettings(workers=max(1, number)), ask_nodes(ray, None), "cpu")
-            with using_pool(pool) if number else contextlib.nullcontext():
+            with use_workers(pool) if number else contextlib.nullcontext():
                 measured(num_entities, Path(folder))
                 seconds, made = measured(num_entities, Path(folder))
             expected = expected or made
@@ -103,7 +103,7 @@ def main() -> None:
     with (
         mock.patch.object(whole_graph, "_WORTH_SHARING", 1),
         mock.patch.object(shared_rows, "_WORTH_SHARING", 1),
-        mock.patch.object(worker_pool, "num_processors", return_value=0),
+        mock.patch.object(machine_pieces, "num_processors", return_value=1),
     ):
         for row in measurements(options.entities, options.workers):
             print(json.dumps(row))

@@ -26,6 +26,18 @@ class PickledPool:
         """It has no others."""
         return self
 
+    def map(
+        self, function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]], shared: tuple[Any, ...]
+    ) -> Iterator[Any]:
+        """Results in the order of the pieces."""
+        handles = [self.share(value) for value in shared]
+        found = dict(self.run(function, ((*piece, *handles) for piece in pieces)))
+        return (found[number] for number in range(len(found)))
+
+    def training(self, options: Any, num_relations: int) -> Any:
+        """It trains nothing."""
+        raise NotImplementedError
+
     def share(self, value: object) -> Any:
         """A copy, as another machine would have it."""
         return _Shared(pickle.dumps(value, protocol=5))

@@ -21,7 +21,7 @@ import numpy as np
 
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, Neighbors, StringTable, TaskNames
 from largegnn.artifacts.literals import Literals
-from largegnn.cluster.connecting import open_cluster
+from largegnn.cluster.connection import open_cluster
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import load_pair
 from largegnn.data.summary import LoadSummary

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import largegnn
-from largegnn.cluster.connecting import import_ray
+from largegnn.cluster.connection import import_ray
 from largegnn.cluster.nodes import ask_nodes
-from largegnn.cluster.pool import RayPool
+from largegnn.cluster.workers import RayWorkers
 from largegnn.settings import ClusterSettings
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'largegnn[cluster]'")
@@ -54,9 +54,9 @@ class Nodes:
         while self._num_alive() == num_before:
             time.sleep(0.1)
 
-    def pool(self, **settings: Any) -> RayPool:
-        """The pool of a run on these nodes."""
-        return RayPool(self.ray, ClusterSettings(**settings), self.facts, "cpu")
+    def workers(self, **settings: Any) -> RayWorkers:
+        """The workers of a run on these nodes."""
+        return RayWorkers(self.ray, ClusterSettings(**settings), self.facts, "cpu")
 
     def _num_alive(self) -> int:
         return sum(entry["Alive"] for entry in self.ray.nodes())

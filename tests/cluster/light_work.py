@@ -5,22 +5,30 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
+
 from largegnn.errors import InputError
 
-__all__ = ["die_early_or_late", "die_once", "full_disk", "refuse"]
+__all__ = ["die_early_and_late", "die_once", "full_disk", "refuse", "sum_range"]
 
 
-def die_once(folder: Path, number: int) -> int:
-    """The square of a number; the first process to be asked for 3 is killed."""
+def die_once(number: int, folder: Path) -> int:
+    """The square of a number; the first process to get 3 is killed."""
     if number == 3 and not (folder / "died").exists():
         (folder / "died").touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return number**2
+
+
+def sum_range(start: int, stop: int, values: np.ndarray[Any, Any]) -> tuple[int, bool, bool]:
+    """The sum of a range, whether it is mapped from a file, and whether this is a process of the tests."""
+    return int(values[start:stop].sum()), getattr(values, "filename", None) is not None, "pytest" in sys.modules
 
 
 def refuse(number: int) -> None:
@@ -28,15 +36,12 @@ def refuse(number: int) -> None:
     raise InputError(f"not {number}", fix="another")
 
 
-def die_early_or_late(
-    folder: Path, early: tuple[str, ...], late: tuple[str, ...], function: Callable[..., Any], *arguments: Any
-) -> Any:
-    """What a function gives; the first process to be asked for it is killed, before it works or when it has."""
-    kind = function.__name__
-    if kind in early and _is_first(folder / kind):
+def die_early_and_late(folder: Path, function: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of a function; one process is killed before it computes one, and one when it has."""
+    if _is_first(folder / "early"):
         os.kill(os.getpid(), signal.SIGKILL)
     result = function(*arguments)
-    if kind in late and _is_first(folder / kind):
+    if _is_first(folder / "late"):
         os.kill(os.getpid(), signal.SIGKILL)
     return result
 

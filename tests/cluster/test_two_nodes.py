@@ -1,4 +1,4 @@
-"""What two nodes make together and survive; in one file, as every process of the tests starts nodes of its own."""
+"""Results and losses on a cluster of two nodes; in one file, as every process of the tests starts nodes of its own."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import torch
 
 from largegnn import api
 from largegnn.artifacts import FloatArray
-from largegnn.cluster import visits
+from largegnn.cluster import training
+from largegnn.cluster.entity_table import ShardedTable
 from largegnn.cluster.nodes import ask_nodes, versions_here
-from largegnn.cluster.pool import RayPool
-from largegnn.cluster.tables import ShardedTable
-from largegnn.cluster.visits import RayVisits
+from largegnn.cluster.training import RayVisits
+from largegnn.cluster.workers import RayWorkers
 from largegnn.data import block_pieces
 from largegnn.embedding import whole_graph
 from largegnn.embedding.checkpoint import CheckpointFolder
@@ -32,15 +32,16 @@ from largegnn.embedding.trainer import Trainer
 from largegnn.embedding.whole_graph import encode_graph
 from largegnn.errors import InputError, StorageError
 from largegnn.literals import gram_pieces, grams, value_pieces, values_evidence
+from largegnn.machine import pieces as machine_pieces
 from largegnn.machine import worker_pool as machine_pool
-from largegnn.machine.worker_pool import using_pool, worker_pool
+from largegnn.machine.pieces import current_workers, map_pieces, use_workers
 from largegnn.matching import cosines, search_pieces, shared_rows
 from largegnn.matching.searchers import search_both
 from largegnn.settings import ClusterSettings, CompareSettings, ProtocolSettings
 from largegnn.stages.literals import literals
 from tests.cli.small_runs import QUICK, WORLD, call, make_pair
 from tests.cluster.conftest import Nodes
-from tests.cluster.light_work import die_early_or_late, die_once, full_disk, refuse
+from tests.cluster.light_work import die_early_and_late, die_once, full_disk, refuse, sum_range
 from tests.embedding.generated_pairs import generated_pair
 from tests.embedding.random_graphs import random_rows, random_triples
 from tests.embedding.small_runs import (
@@ -74,28 +75,34 @@ def _all_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every graph were large, and this machine had fewer processors than the cluster."""
     for module in (whole_graph, shared_rows, cosines):
         monkeypatch.setattr(module, "_WORTH_SHARING", 1)
-    monkeypatch.setattr(machine_pool, "num_processors", lambda: 1)
+    one_processor_here(monkeypatch)
+
+
+def one_processor_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if this machine had one processor, of which a cluster of two has more."""
+    for module in (machine_pool, machine_pieces):
+        monkeypatch.setattr(module, "num_processors", lambda: 1)
 
 
 @pytest.fixture(scope="module")
-def pool(nodes: Nodes) -> RayPool:
-    return nodes.pool()
+def workers(nodes: Nodes) -> RayWorkers:
+    return nodes.workers()
 
 
 def functions_run(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The names of the functions that pools are given from now on."""
+    """The names of the functions that workers are given from now on."""
     names: set[str] = set()
-    run = RayPool.run
+    compute = RayWorkers.map
 
-    def noting(self: RayPool, function: Any, pieces: Any) -> Any:
+    def noting(self: RayWorkers, function: Any, pieces: Any, shared: Any) -> Any:
         names.add(function.__name__)
-        return run(self, function, pieces)
+        return compute(self, function, pieces, shared)
 
-    monkeypatch.setattr(RayPool, "run", noting)
+    monkeypatch.setattr(RayWorkers, "map", noting)
     return names
 
 
-def test_pieces_give_what_the_whole_gives(pool: RayPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_give_what_the_whole_gives(workers: RayWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     sources, targets = (rng.normal(size=(count, 16)).astype(np.float32) for count in (1_500, 1_100))
     targets[40:60] = targets[40]  # rows that tie, on either side of a cut
@@ -104,10 +111,10 @@ def test_pieces_give_what_the_whole_gives(pool: RayPool, monkeypatch: pytest.Mon
     monkeypatch.setattr(search_pieces, "_CORPUS_BYTES", 4 * 16 * 50)
     monkeypatch.setattr(search_pieces, "_FEWEST", 100)
     whole = search_both(sources, targets, 7, "torch", source_covered=covered)
-    with using_pool(pool):
-        assert worker_pool() is pool
+    with use_workers(workers):
+        assert current_workers() is workers
         pieces = search_both(sources, targets, 7, "torch", source_covered=covered)
-    assert worker_pool() is None
+    assert current_workers() is None
     for one, other in zip(whole, pieces, strict=True):
         assert np.array_equal(one.ids, other.ids)
         assert np.array_equal(one.scores, other.scores)
@@ -116,16 +123,16 @@ def test_pieces_give_what_the_whole_gives(pool: RayPool, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("form", ["nt", "openea"])
 def test_files_in_pieces_give_what_the_whole_gives(
-    pool: RayPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+    workers: RayWorkers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     api.generate(WORLD.model_copy(update={"literals": True}), folder=tmp_path, form=form)
     whole = api.load(tmp_path)
     monkeypatch.setattr(block_pieces, "_WORTH_SENDING", 1)
     monkeypatch.setattr(block_pieces, "_RANGE", 20_000)
     ran = functions_run(monkeypatch)
-    with using_pool(pool):
+    with use_workers(workers):
         found = api.load(tmp_path)
-    assert ran == {"code_range"}
+    assert ran
     assert found.summary == whole.summary
     for part in ("task", "names", "literals"):
         assert as_lists(getattr(found, part)) == as_lists(getattr(whole, part)), part
@@ -139,7 +146,7 @@ def as_lists(artifact: Any) -> Any:
 
 
 def test_names_and_values_in_pieces_give_what_the_whole_gives(
-    pool: RayPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workers: RayWorkers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api.generate(WORLD.model_copy(update={"literals": True}), folder=tmp_path / "pair")
     pair = api.load(tmp_path / "pair")
@@ -150,11 +157,11 @@ def test_names_and_values_in_pieces_give_what_the_whole_gives(
     for name, size in (("_MOST_TEXTS", 70), ("_CORPUS", 90), ("_MOST_PAIRS", 1_000)):
         monkeypatch.setattr(gram_pieces, name, size)
     monkeypatch.setattr(value_pieces, "_EDGES", 900)
-    monkeypatch.setattr(machine_pool, "num_processors", lambda: 1)  # of which a cluster of two has more
+    one_processor_here(monkeypatch)
     ran = functions_run(monkeypatch)
-    with using_pool(pool):
+    with use_workers(workers):
         found = literals(*how)
-    assert ran == {"count_piece", "lengths_piece", "nearest_piece", "cosines_piece", "compare_piece"}
+    assert len(ran) >= 2
     assert len(whole.outcome.correspondences) >= 3
     assert len(whole.literal_evidence.pairs) > 2_000
     assert found.outcome == whole.outcome
@@ -162,31 +169,56 @@ def test_names_and_values_in_pieces_give_what_the_whole_gives(
         assert np.array_equal(getattr(found.literal_evidence, field), getattr(whole.literal_evidence, field)), field
 
 
-def test_a_piece_whose_worker_is_killed_is_made_again(pool: RayPool, tmp_path: Path) -> None:
-    found = dict(pool.run(die_once, ((tmp_path, number) for number in range(6))))
-    assert found == {number: number**2 for number in range(6)}
+def test_pieces_in_order_though_a_worker_is_killed(workers: RayWorkers, tmp_path: Path) -> None:
+    taken: list[int] = []
+
+    def numbers() -> Iterator[tuple[int]]:
+        for number in range(40):
+            taken.append(number)
+            yield (number,)
+
+    found = workers.map(die_once, numbers(), (tmp_path,))
+    assert [next(found) for _ in range(10)] == [number**2 for number in range(10)]
     assert (tmp_path / "died").exists()
+    assert len(taken) <= 10 + 4 * 2, "a few pieces for each worker are under way"
+    found.close()  # type: ignore[attr-defined]
+    assert list(workers.map(die_once, [], (tmp_path,))) == []
 
 
-def test_errors_of_a_piece_are_its_own(pool: RayPool) -> None:
+@pytest.mark.usefixtures("_all_in_pieces")
+def test_arrays_of_files_are_mapped_by_the_workers_and_others_sent(workers: RayWorkers, tmp_path: Path) -> None:
+    np.save(tmp_path / "values.npy", np.arange(20))
+    mapped, values = np.load(tmp_path / "values.npy", mmap_mode="r"), np.arange(20)
+    ranges = [(0, 5), (5, 20)]
+    with use_workers(workers):
+        for array, is_mapped in ((mapped, True), (mapped[::2], False), (values, False)):
+            found = list(map_pieces(sum_range, ranges, array))
+            expected = [(int(array[start:stop].sum()), is_mapped, False) for start, stop in ranges]
+            assert found == expected
+        assert {here for _, _, here in map_pieces(sum_range, ranges, values, send=False)} == {True}
+
+
+def test_errors_of_a_piece_are_its_own(workers: RayWorkers) -> None:
     with pytest.raises(InputError, match="not 1") as error:
-        list(pool.run(refuse, [(1,)]))
+        list(workers.map(refuse, [(1,)], ()))
     assert error.value.fix == "another"
 
 
-class DisturbedPool(RayPool):
-    """A pool whose pieces are made by `through`, which is given the function and its arguments after `first`."""
+class DisturbedWorkers(RayWorkers):
+    """Workers whose pieces are computed by `through`, which is given the function and its arguments after `first`."""
 
     through: Callable[..., Any]
     first: tuple[Any, ...] = ()
 
-    def run(self, function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
-        return super().run(self.through, ((*self.first, function, *piece) for piece in pieces))
+    def map(
+        self, function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]], shared: tuple[Any, ...]
+    ) -> Iterator[Any]:
+        return super().map(self.through, ((*self.first, function, *piece) for piece in pieces), shared)
 
 
-def disturbed(nodes: Nodes, through: Callable[..., Any], *first: Any) -> DisturbedPool:
-    """The pool of a run whose pieces meet something."""
-    found = DisturbedPool(nodes.ray, ClusterSettings(), nodes.facts, "cpu")
+def disturbed(nodes: Nodes, through: Callable[..., Any], *first: Any) -> DisturbedWorkers:
+    """The workers of a run whose pieces fail in some way."""
+    found = DisturbedWorkers(nodes.ray, ClusterSettings(), nodes.facts, "cpu")
     found.through, found.first = through, first
     return found
 
@@ -204,26 +236,29 @@ def encode_mapped(tmp_path: Path) -> FloatArray:
 @pytest.mark.usefixtures("_all_in_pieces")
 def test_layers_in_pieces_though_workers_are_killed(nodes: Nodes, tmp_path: Path) -> None:
     alone = encode_mapped(tmp_path)
-    with using_pool(disturbed(nodes, die_early_or_late, tmp_path, ("along_piece",), ("output_piece",))):
+    with use_workers(disturbed(nodes, die_early_and_late, tmp_path)):
         together = encode_mapped(tmp_path)
     assert np.array_equal(together, alone)
-    assert {path.name for path in tmp_path.glob("*_piece")} == {"along_piece", "output_piece"}, "both were killed"
+    assert {"early", "late"} <= {path.name for path in tmp_path.iterdir()}, "both were killed"
     assert not (tmp_path / "layers").exists()
 
 
 @pytest.mark.usefixtures("_all_in_pieces")
-def test_search_and_rules_in_pieces_though_workers_are_killed(nodes: Nodes, tmp_path: Path) -> None:
+def test_search_and_rules_in_pieces_give_what_the_whole_gives(
+    workers: RayWorkers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     task, vectors = mirrored_task(), mirrored_vectors(tmp_path)
     alone = matched(task, vectors)
-    kinds = ("search_piece",), ("support_piece",)
-    with using_pool(disturbed(nodes, die_early_or_late, tmp_path, *kinds)):
+    ran = functions_run(monkeypatch)
+    with use_workers(workers):
         assert_equal(matched(task, vectors), alone)
-    assert {path.name for path in tmp_path.glob("*_piece")} == {"search_piece", "support_piece"}, "both were killed"
+    assert len(ran) >= 2
 
 
 @pytest.mark.usefixtures("_all_in_pieces")
 def test_a_disk_that_is_full_on_a_node(nodes: Nodes, tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="No space left on device") as error, using_pool(disturbed(nodes, full_disk)):
+    full = disturbed(nodes, full_disk)
+    with pytest.raises(StorageError, match="No space left on device") as error, use_workers(full):
         encode_mapped(tmp_path)
     assert any(f"on the node {node.name}" in str(error.value) for node in nodes.facts)
     assert "free some space and run again with --resume" in str(error.value)
@@ -237,10 +272,10 @@ class Disturbed(RayVisits):
 
     def wait_for_all(self) -> None:
         """Begin when all workers are ready, so that they work at the same time from the start."""
-        self._find_workers()
+        self._start_workers()
         for worker in self._workers:
             self._ray.wait([worker.starting])
-            self._welcome(worker.starting)
+            self._finish_start(worker.starting)
 
     def _give(self, flight: Any, facts: Any) -> None:
         super()._give(flight, facts)
@@ -282,12 +317,12 @@ def kill_worker(workers: RayVisits, flight: Any) -> None:
 def test_one_worker_makes_what_one_process_makes_whatever_is_lost(
     nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(visits, "ShardedTable", LosingTable)
+    monkeypatch.setattr(training, "ShardedTable", LosingTable)
     added = nodes.add()
     alone = small_trainer(SUBGRAPHS, OPTIONS)
     alone.run()
     Disturbed.after = {7: kill_shard, 17: lambda *_: nodes.remove(added)}
-    with Disturbed(nodes.pool(workers=1), OPTIONS, NUM_RELATIONS) as workers:
+    with Disturbed(nodes.workers(workers=1), OPTIONS, NUM_RELATIONS) as workers:
         trainer = small_trainer(SUBGRAPHS, OPTIONS, workers=workers, checkpoints=CheckpointFolder(tmp_path))
         trainer.run()
     tally = workers.tally
@@ -314,7 +349,7 @@ def test_two_workers_reach_what_one_reaches_though_one_is_killed(nodes: Nodes) -
         return trainer
 
     Disturbed.after = {30: kill_worker}
-    with Disturbed(nodes.pool(staleness=3), options, task.num_relations) as workers:
+    with Disturbed(nodes.workers(staleness=3), options, task.num_relations) as workers:
         workers.wait_for_all()
         together = trained(workers=workers)
     tally = workers.tally
@@ -358,22 +393,19 @@ def test_check_and_a_run_on_two_nodes_killed_and_resumed(nodes: Nodes, tmp_path:
     assert "A run would take 2 workers" in checked.stdout
     assert len(json.loads(call("cluster", "check", "--json").stdout)) == 2
     assert "no such folder" in call("cluster", "check", "--run-folder", tmp_path / "none", expect=2).stderr
-    pair, runs = make_pair(tmp_path / "pair"), [tmp_path / "one", tmp_path / "two"]
+    pair, run = make_pair(tmp_path / "pair"), tmp_path / "run"
     words = [*QUICK, "--set", "division.parts=3", "--set", "report.pages=report.json", "--channels", "structure"]
-    call("align", pair, "--out", runs[0], *words)
-    command = ["align", str(pair), "--out", str(runs[1]), "--cluster", nodes.address, *words]
+    command = ["align", str(pair), "--out", str(run), "--cluster", nodes.address, *words]
     command = [sys.executable, "-c", KILLED, "train: epoch 3 of 4", *command, "--set", "train.checkpoint_seconds=0"]
     killed = subprocess.run(command, check=False, capture_output=True, timeout=200)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    resumed = call("align", "--resume", "--out", runs[1])
+    resumed = call("align", "--resume", "--out", run)
     assert "train: resuming after epoch" in resumed.stderr, "the workers and shards of the killed one made room"
     assert "workers on 2 nodes" in resumed.stdout
-    one, two = (json.loads((out / "report.json").read_text()) for out in runs)
-    assert one["cluster"] is None
-    assert two["cluster"]["num_nodes"] == 2
-    assert 3 <= two["cluster"]["num_visits"] < 12, "three in each epoch that was left"
-    assert len(two["history"]) == 4
-    assert two["partition"]["sizes"] == one["partition"]["sizes"], "divisions are equal"
+    report = json.loads((run / "report.json").read_text())
+    assert report["cluster"]["num_nodes"] == 2
+    assert 3 <= report["cluster"]["num_visits"] < 12, "three in each epoch that was left"
+    assert len(report["history"]) == 4
     # The cluster is no part of what a stage is made from: the same folder goes on without it.
-    again = call("align", "--resume", "--out", runs[1], "--cluster", "none")
+    again = call("align", "--resume", "--out", run, "--cluster", "none")
     assert "train: reused" in again.stderr

@@ -1,4 +1,4 @@
-"""Helpers live and die with their parents; judged by real processes and real signals."""
+"""Helpers end with their parents; tested by real processes and real signals."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import largegnn
 from largegnn.errors import InputError
 from largegnn.machine.processes import HelperError, HelperProcess, Interrupted, install_signal_handlers
 
@@ -37,14 +38,14 @@ def talk() -> str:
     return "quiet"
 
 
-def sleep(seconds: float, told: str | None = None) -> None:
-    if told is not None:
-        Path(told).write_text(str(os.getpid()))
+def sleep(seconds: float, file: str | None = None) -> None:
+    if file is not None:
+        Path(file).write_text(str(os.getpid()))
     time.sleep(seconds)
 
 
 def refuse() -> None:
-    raise InputError("a bad file", where="here", fix="mend it")
+    raise InputError("a bad file", where="here", fix="repair it")
 
 
 class PickyError(Exception):
@@ -95,7 +96,7 @@ def test_work_is_done_elsewhere_in_order(helper: HelperProcess, capfd: pytest.Ca
 def test_errors_come_back(helper: HelperProcess) -> None:
     with pytest.raises(InputError, match="a bad file") as caught:
         helper.submit(refuse).result(30)
-    assert (caught.value.where, caught.value.fix) == ("here", "mend it")
+    assert (caught.value.where, caught.value.fix) == ("here", "repair it")
     assert "in refuse" in "".join(caught.value.__notes__)
     with pytest.raises(RuntimeError, match="PickyError: no way"):
         helper.submit(refuse_pickily).result(30)
@@ -119,14 +120,14 @@ def test_a_killed_helper_is_a_clear_error_and_replaced(helper: HelperProcess) ->
 
 
 def test_leaving_kills_within_a_second(tmp_path: Path) -> None:
-    told = tmp_path / "pid"
+    file = tmp_path / "pid"
     with HelperProcess() as helper:
-        running, waiting = helper.submit(sleep, 60, str(told)), helper.submit(add, 1, 1)
-        assert wait_until(lambda: told.exists() and bool(told.read_text()), 30)
+        running, waiting = helper.submit(sleep, 60, str(file)), helper.submit(add, 1, 1)
+        assert wait_until(lambda: file.exists() and bool(file.read_text()), 30)
         start = time.monotonic()
     assert time.monotonic() - start < 1
     with pytest.raises(ProcessLookupError):
-        os.kill(int(told.read_text()), 0)
+        os.kill(int(file.read_text()), 0)
     with pytest.raises(HelperError):
         running.result(1)
     with pytest.raises((HelperError, CancelledError)):
@@ -192,7 +193,8 @@ def program(folder: Path, mode: str) -> Iterator[subprocess.Popen[str]]:
     """The script in a process group of its own, once it is ready."""
     (folder / "script.py").write_text(SCRIPT)
     command = [sys.executable, str(folder / "script.py"), str(folder), mode]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    folders = Path(__file__).parents[2], Path(largegnn.__file__).parents[1]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))}
     pipe = subprocess.PIPE
     process = subprocess.Popen(
         command, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True, cwd=folder
@@ -225,8 +227,7 @@ def test_a_killed_parent_leaves_no_child(tmp_path: Path, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["waiting", "busy", "deaf", "early"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("whole_group", [True, False])
+@pytest.mark.parametrize(("number", "whole_group"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
 def test_a_signal_ends_all_without_a_traceback(
     tmp_path: Path, mode: str, number: signal.Signals, whole_group: bool
 ) -> None:
@@ -242,7 +243,7 @@ def test_a_signal_ends_all_without_a_traceback(
 def test_the_main_script_is_not_run_again(tmp_path: Path) -> None:
     with program(tmp_path, "mine") as process:
         out, errors = process.communicate(timeout=60)
-    assert out.startswith("refused another process cannot be given this work")
+    assert out.startswith("refused another process cannot be sent this work")
     assert errors == ""
     assert (tmp_path / "starts").read_text() == "started\n"
 

@@ -220,7 +220,7 @@ def test_many_processors_find_the_same(task: AlignmentTask, monkeypatch: pytest.
     monkeypatch.setattr("largegnn.matching.dense._MOST_ROWS", rows)
     reports = []
     for processors in (2, 64):
-        monkeypatch.setattr("largegnn.machine.beside.num_processors", lambda number=processors: number)
+        monkeypatch.setattr("largegnn.machine.pieces.num_processors", lambda number=processors: number)
         reports.append(judge(task, embeddings, settings_of()))
     assert ideal_of(reports[0]) == ideal_of(reports[1])
     assert real_of(reports[0]) == real_of(reports[1])

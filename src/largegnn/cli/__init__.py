@@ -9,6 +9,9 @@ __all__ = ["main"]
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command."""
+    from largegnn.machine.devices import set_short_spins
+
+    set_short_spins()  # before PyTorch, Faiss and numba are loaded
     try:
         from largegnn.cli.app import main as run
     except KeyboardInterrupt:  # it takes a moment, in which somebody may think again

@@ -1,4 +1,4 @@
-"""`largegnn cluster check`: what each machine of a cluster has, and whether a run can use it."""
+"""`largegnn cluster check`: list the machines of a cluster, and whether a run can use them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = ["cluster_commands"]
 
-cluster_commands = typer.Typer(help="Look at a Ray cluster before a run uses it.", no_args_is_help=True)
+cluster_commands = typer.Typer(help="Check a Ray cluster before a run uses it.", no_args_is_help=True)
 _VERSIONS = ("python", "largegnn", "torch", "ray")
 
 
 @cluster_commands.callback()
-def _look() -> None:
-    """Look at a Ray cluster before a run uses it."""
+def _group() -> None:
+    """Check a Ray cluster before a run uses it."""
 
 
 @cluster_commands.command("check")
@@ -35,8 +35,8 @@ def check_command(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Say what each node of a cluster has, whether it sees a folder, and refuse a cluster that no run could use."""
-    from largegnn.cluster.connecting import connection
+    """List the nodes of a cluster and whether each sees a folder; an error where a run could not use one."""
+    from largegnn.cluster.connection import connection
     from largegnn.cluster.nodes import ask_nodes, refuse_unfit
 
     if address == "none":
@@ -59,10 +59,10 @@ def check_command(
 
 
 def _show(nodes: list[Node]) -> None:
-    seen = {True: "yes", False: "no", None: "-"}
+    sees = {True: "yes", False: "no", None: "-"}
     rows = []
     for node in nodes:
         versions = dict(node.versions)
         sizes = (f"{node.num_cpus:g}", f"{node.num_gpus:g}", number(round(node.memory_mb)))
-        rows.append((node.name, *sizes, *(versions.get(name, "?") for name in _VERSIONS), seen[node.sees_folder]))
+        rows.append((node.name, *sizes, *(versions.get(name, "?") for name in _VERSIONS), sees[node.sees_folder]))
     print_table("nodes", ("node", "CPUs", "GPUs", "memory MB", *_VERSIONS, "sees folder"), rows)

@@ -1,1 +1,1 @@
-"""The same stages over several machines, on Ray (optional: `pip install 'largegnn[cluster]'`)."""
+"""Compute a run on several machines with Ray (optional: `pip install 'largegnn[cluster]'`)."""

@@ -1,8 +1,8 @@
-"""What each machine of a cluster has, and whether it can take part in a run.
+"""List the machines of a cluster, and refuse those that cannot take part in a run.
 
 In: a connection, the run folder. Out: one `Node` for each machine: processors, memory, GPUs, versions, whether it sees
-the folder. The idea: a small task on every machine looks for itself. It reads a word that was just written into the
-run folder: a folder of the same name on another disk is not the run folder.
+the folder. The idea: a small task on every machine reads a word that was just written into the run folder, since a
+folder of the same name on another disk is not the run folder.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SECONDS = 60.0  # for a node to answer; importing PyTorch on a busy one takes a
 
 @dataclass(frozen=True)
 class Node:
-    """One machine; `sees_folder` is None where nobody asked, `problem` says why it could not answer."""
+    """One machine; `sees_folder` is None where no folder was given, `problem` is why it did not answer."""
 
     id: str
     name: str
@@ -45,8 +45,8 @@ def versions_here() -> tuple[tuple[str, str], ...]:
     return tuple((own | {name: importlib.metadata.version(name) for name in ("torch", "ray")}).items())
 
 
-def look_around(file: str | None, word: str) -> tuple[tuple[tuple[str, str], ...], bool | None]:
-    """What a machine says of itself: versions, and whether a file holds a word."""
+def inspect_machine(file: str | None, word: str) -> tuple[tuple[tuple[str, str], ...], bool | None]:
+    """The versions installed on the machine this runs on, and whether a file holds a word."""
     sees = None
     if file is not None:
         try:
@@ -57,26 +57,26 @@ def look_around(file: str | None, word: str) -> tuple[tuple[tuple[str, str], ...
 
 
 def ask_nodes(ray: Any, folder: Path | None) -> list[Node]:
-    """All machines that are there, in the order of their names; each looks into `folder`, if one is given."""
+    """All machines that are alive, by name; each reads a file in `folder`, if one is given."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     word = secrets.token_hex(16)
     file = None if folder is None else folder.resolve() / f".cluster-{word[:8]}.partial"
-    there = [entry for entry in ray.nodes() if entry["Alive"]]
+    alive = [entry for entry in ray.nodes() if entry["Alive"]]
     try:
         if file is not None:
             file.write_text(word, encoding="utf-8")
-        remote = ray.remote(look_around)
+        remote = ray.remote(inspect_machine)
         answers = [
             remote.options(
                 num_cpus=0,
                 max_retries=1,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(entry["NodeID"], soft=False),
             ).remote(None if file is None else str(file), word)
-            for entry in there
+            for entry in alive
         ]
         ray.wait(answers, num_returns=len(answers), timeout=_SECONDS)
-        nodes = [_node(ray, entry, answer) for entry, answer in zip(there, answers, strict=True)]
+        nodes = [_node(ray, entry, answer) for entry, answer in zip(alive, answers, strict=True)]
     except OSError as error:
         raise StorageError(f"cannot write {folder}: {error.strerror or error}") from error
     finally:
@@ -105,7 +105,7 @@ def _node(ray: Any, entry: dict[str, Any], answer: Any) -> Node:
 
 
 def refuse_unfit(nodes: Sequence[Node]) -> None:
-    """Refuse a cluster of which a machine cannot take part, and say which and why."""
+    """Refuse a cluster of which a machine cannot take part; the error has its name and the reason."""
     here = dict(versions_here())
     for node in nodes:
         if node.problem is not None:

@@ -1,1 +1,1 @@
-"""The machine under the program: devices, memory, locks, compiled loops."""
+"""What the program needs of a machine: devices, workers, memory, files, locks, progress."""

@@ -1,10 +1,9 @@
-"""Files and folders that are there whole or not at all: the one place where anything is written atomically.
+"""Write files and folders atomically: complete or not at all.
 
-In: a path, and a function that writes. Out: the file or folder. It is written beside its place under a name of its
-own, flushed to disk and renamed, so a kill at any moment leaves what stood there before. Two processes never write
-under one name, and what a killed one left is known by its name (`sweep_partials`).
-A full disk or a folder that cannot be written is a `StorageError` that says what to do.
-Cost: one flush for each file.
+In: a path, and a function that writes. Out: the file or folder. It is written under a temporary name in the same
+folder, flushed to disk and renamed, so that a kill at any moment leaves what was there before. Two processes never
+write under one name, and the leftovers of killed ones are recognised by their names (`sweep_partials`).
+A full disk or a folder that cannot be written is a `StorageError` with a fix. Cost: one flush for each file.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ __all__ = ["ByteSink", "partial_path", "sweep_partials", "write_files", "write_f
 _Result = TypeVar("_Result")
 _FREE_SPACE = "nothing was left there; free some space or name another place, and try again"
 _PARTIAL = re.compile(r".*\.\d+-[0-9a-f]{8}\.partial", re.DOTALL)
-_OCCUPIED = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}  # what systems say of a place where something stands
+_OCCUPIED = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}  # errors of a rename where a file or folder exists
 _MOST_ATTEMPTS = 50  # at renaming a folder, while another process renames one to the same place
 
 
 class ByteSink:
-    """A file to append bytes to; remembers what the system said when it refused.
+    """A file to append bytes to, which keeps the error of the system.
 
-    polars reports a full disk in one way for Parquet and another for CSV, and given a real file writes past Python. It
-    is therefore given this, which has no descriptor to write past.
+    polars reports a full disk in one way for Parquet and another for CSV, and writes past Python where it is given a
+    real file. This one has no descriptor.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -50,7 +49,7 @@ class ByteSink:
             raise
 
     def flush(self) -> None:
-        """Hand to the system what is still held back."""
+        """Write what is buffered."""
         try:
             self._file.flush()
         except OSError as error:
@@ -58,29 +57,29 @@ class ByteSink:
             raise
 
     def tell(self) -> int:
-        """How many bytes were written."""
+        """The number of bytes written."""
         return self._file.tell()
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Move; polars asks for it, and never moves back."""
+        """Move; polars needs the method, and never moves back."""
         return self._file.seek(offset, whence)
 
     def read(self, size: int = -1, /) -> bytes:
-        """Nothing can be read; polars looks whether the method is there."""
+        """Refuse; polars needs the method."""
         raise OSError("this file is only written")
 
 
 def write_files(writers: Mapping[Path, Callable[[ByteSink], object]], *, fix: str = _FREE_SPACE) -> None:
-    """Write all of these files, or none; folders on the way to them are made. `fix` says what to do on failure."""
+    """Write all of these files, or none; missing folders are made. `fix` is that of the error."""
     partials: dict[Path, Path] = {}
     with contextlib.ExitStack() as stack:
         for path, write in writers.items():
-            with _told(path, fix):
+            with _as_storage_error(path, fix):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                partials[path] = stack.enter_context(_swept(partial_path(path)))
+                partials[path] = stack.enter_context(_removed_after(partial_path(path)))
                 _write(partials[path], write)
         for path, partial in partials.items():
-            with _told(path, fix):
+            with _as_storage_error(path, fix):
                 partial.replace(path)
 
 
@@ -90,11 +89,8 @@ def write_text(path: Path, text: str, *, fix: str = _FREE_SPACE) -> None:
 
 
 def write_folder(folder: Path, fill: Callable[[Path], _Result], *, fix: str = _FREE_SPACE) -> _Result:
-    """Put a folder of files, which `fill` writes into the empty one it is given, in the place of what is there.
-
-    Returns what `fill` returns.
-    """
-    with _told(folder, fix), _swept(partial_path(folder)) as partial:
+    """Replace a folder by one that `fill` writes its files into, which starts empty; returns what `fill` returns."""
+    with _as_storage_error(folder, fix), _removed_after(partial_path(folder)) as partial:
         partial.mkdir(parents=True)
         result = fill(partial)
         for path in sorted(partial.rglob("*")):
@@ -105,13 +101,13 @@ def write_folder(folder: Path, fill: Callable[[Path], _Result], *, fix: str = _F
 
 
 def partial_path(path: Path) -> Path:
-    """A name beside a path that no other process uses, and `sweep_partials` knows."""
-    # Names may have 255 bytes: the longest that can be written must be a name to write beside, too.
+    """A temporary name in the folder of a path that no other process uses, and that `sweep_partials` recognises."""
+    # Names may have 255 bytes: the longest must have a temporary name, too.
     return path.with_name(f"{path.name[:40]}.{os.getpid()}-{secrets.token_hex(4)}.partial")
 
 
 def sweep_partials(folder: Path) -> None:
-    """Remove what killed processes left half-written in a folder and below; only its one writer may do this."""
+    """Remove the leftovers of killed processes from a folder and below; only its one writer may do this."""
     for path in [*folder.rglob("*.partial")]:
         if _PARTIAL.fullmatch(path.name):
             _remove(path)
@@ -136,16 +132,16 @@ def _flush(path: Path) -> None:
 
 
 def _replace_folder(folder: Path, new: Path) -> None:
-    """Rename a folder to a place where another may stand, which goes aside first: no folder is renamed over another."""
+    """Rename a folder to a place where another may be, which is moved aside first: systems replace only empty ones."""
     for attempt in range(1, _MOST_ATTEMPTS + 1):
-        with _swept(partial_path(folder)) as old:
+        with _removed_after(partial_path(folder)) as old:
             with contextlib.suppress(FileNotFoundError):
                 folder.rename(old)
             try:
                 new.rename(folder)
                 return
             except OSError as error:
-                # Another process was faster. What it put there may have gone aside again by now: the error alone tells.
+                # Another process was faster. Its folder may have been moved aside again by now, so trust the error.
                 if error.errno in _OCCUPIED and attempt < _MOST_ATTEMPTS:
                     continue
                 with contextlib.suppress(OSError):
@@ -154,8 +150,8 @@ def _replace_folder(folder: Path, new: Path) -> None:
 
 
 @contextlib.contextmanager
-def _swept(partial: Path) -> Iterator[Path]:
-    """A name to write to; nothing stays there."""
+def _removed_after(partial: Path) -> Iterator[Path]:
+    """A name to write to; what is there afterwards is removed."""
     try:
         yield partial
     finally:
@@ -163,8 +159,8 @@ def _swept(partial: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _told(path: Path, fix: str) -> Iterator[None]:
-    """A failure of the system as one of ours."""
+def _as_storage_error(path: Path, fix: str) -> Iterator[None]:
+    """Turn an error of the system into a `StorageError`."""
     try:
         yield
     except OSError as error:

@@ -1,6 +1,6 @@
-"""The one door to numba: how loops become machine code.
+"""Compile loops with numba.
 
-Where numba is missing the loops run as plain Python: as right, but far slower (3 s, not 0.1 s, to match
+Where numba is missing they run as plain Python, with the same results but far slower (3 s instead of 0.1 s to match
 EN_FR_15K_V1).
 """
 
@@ -16,7 +16,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def can_compile() -> bool:
-    """Whether loops become machine code here: where not, what would be too slow is done another way."""
+    """Whether numba is installed; without it, callers choose another way for loops that would be too slow."""
     return importlib.util.find_spec("numba") is not None
 
 
@@ -28,6 +28,6 @@ def compiled(function: _Function) -> _Function:
         return function
     try:
         result = numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # there is no folder to keep it in: each run compiles anew
+    except RuntimeError:  # there is no folder to keep it in: each run compiles again
         result = numba.njit(nogil=True)(function)
     return cast(_Function, result)

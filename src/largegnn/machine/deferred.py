@@ -1,8 +1,7 @@
-"""Modules that are imported when something of them is first used.
+"""Import modules when an attribute of them is first used.
 
-In: the name of a module. Out: a stand-in with the same attributes. The idea: a command that only looks something up in
-a finished run must not wait for libraries that training and calibrating need. Types are imported as ever, under
-`TYPE_CHECKING`. Cost: one more look-up for each use.
+In: the name of a module. Out: an object with the same attributes. The idea: a command that only reads a finished run
+must not wait for libraries that training and calibrating need. Cost: one more look-up for each use.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ __all__ = ["deferred"]
 
 
 class _Deferred(ModuleType):
-    """A module that is not there yet."""
+    """A module that is not imported yet."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(importlib.import_module(self.__name__), name)

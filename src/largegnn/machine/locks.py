@@ -1,6 +1,6 @@
-"""Files held against other processes: one writer at a time, let go by the system even when a process is killed.
+"""Lock files and folders, so that one process at a time writes them; the system releases locks of killed processes.
 
-In: a file to hold, or the folder it guards. Out: nothing; what is inside the `with` happens in one process at a time.
+In: a file to lock, or the folder it guards. What is inside the `with` happens in one process at a time.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _LOCK = ".lock"
 
 @contextlib.contextmanager
 def hold(file: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold a file, made with its folder if need be; False where another process holds it and one does not `wait`.
+    """Lock a file, made with its folder if missing; gives False where another process has it and not `wait`.
 
-    The file stays: it is only removed by whoever holds it (`hold_place`).
+    The file stays: only the process that has the lock may remove it (`hold_place`).
     """
     from filelock import FileLock, Timeout  # here, so that reading a run folder needs numpy alone
 
@@ -41,20 +41,20 @@ def hold(file: Path, *, wait: bool) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def hold_folder(folder: Path) -> Iterator[None]:
-    """Hold a folder, made if need be, for one writer; refuse where another process works in it."""
+    """Lock a folder, made if missing, for one writer; an error where another process works in it."""
     with _held_or_refused(folder, folder / _LOCK):
         yield
 
 
 @contextlib.contextmanager
 def hold_place(path: Path) -> Iterator[None]:
-    """Hold the place of a file or folder that is made elsewhere and renamed to it; nothing of the lock stays."""
+    """Lock the path of a file or folder that is made elsewhere and renamed to it; the lock's file is removed."""
     file = path.with_name(f".{path.name}{_LOCK}")
     with _held_or_refused(path, file):
         try:
             yield
         finally:
-            # Safe while it is held: whoever opened this very file sees that it has no name any more, and begins anew.
+            # Safe while it is locked: a process that has opened this file finds that it is removed, and tries again.
             with contextlib.suppress(OSError):
                 file.unlink()
 

@@ -1,6 +1,6 @@
-"""Arrays that are mapped from files: which file it is, and giving back the memory of what was read.
+"""Find the file that an array is mapped from, and release the memory of what was read.
 
-Other machines can map such a file too, so that nothing has to be sent.
+Other machines can map such a file too, so that no copy has to be sent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def file_behind(array: Any) -> Any:
 
 
 def forget_pages(array: Any) -> None:
-    """Take the pages of a mapped array out of this process, whose memory they count to; the system may keep the file.
+    """Release the pages of a mapped array, which count as memory of this process; the system may keep them cached.
 
     For arrays that were read as a whole and are not needed soon.
     """

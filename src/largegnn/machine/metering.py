@@ -1,7 +1,7 @@
-"""Seconds and true peak memory of a stretch of work, and of the GPU where one is in use.
+"""Measure seconds and peak memory of a stretch of work, also of the GPU where one is in use.
 
-On Linux the kernel's high-water mark of resident memory is set back at the start, so the peak is that of the stretch
-alone. Elsewhere the process's lifetime peak is reported, an upper bound; `exact` says which of the two it is.
+On Linux the kernel's high-water mark of resident memory is reset at the start, so the peak is that of the stretch
+alone. Elsewhere it is the peak since the process began, an upper bound; `exact` is True for the former.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Usage:
 
 
 class Meter:
-    """Starts when made; `read` says what has been used since."""
+    """Measures from when it is made."""
 
     def __init__(self) -> None:
         self._exact = _reset_peak()
@@ -46,14 +46,14 @@ class Meter:
 
 
 def release_memory() -> None:
-    """Give back what is kept for later: the next stage has other sizes, and others may use the machine.
+    """Release memory that libraries keep for later: the next stage has other sizes, and others may use the machine.
 
-    Of a GPU what PyTorch keeps, and the memory of the machine that was pinned for copies; of the machine what the C
+    On a GPU that is what PyTorch keeps, and memory of the machine that is pinned for copies; on the machine what the C
     library keeps of freed arrays, some 100 MB after a stage of 15,000 entities a side, more with many threads.
     """
     _release_gpu_memory()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:  # glibc has it, others give back by themselves
+    if trim is not None:  # of glibc; others release memory by themselves
         trim(0)
 
 
@@ -70,7 +70,7 @@ def _release_gpu_memory() -> None:
 
 
 def available_memory_mb() -> float | None:
-    """Memory of this machine that is free for use, or None where it cannot be told."""
+    """Memory of this machine that is free for use, or None where it is unknown."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -81,7 +81,7 @@ def available_memory_mb() -> float | None:
 
 
 def _gpu() -> Any | None:
-    """PyTorch's CUDA module if this process uses a GPU; PyTorch is never loaded for the question."""
+    """PyTorch's CUDA module if this process uses a GPU; this never loads PyTorch."""
     torch = sys.modules.get("torch")
     return torch.cuda if torch is not None and torch.cuda.is_initialized() else None
 

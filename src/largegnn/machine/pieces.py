@@ -1,28 +1,94 @@
-"""Map a function over pieces of work: by the processors of this machine, or by the workers of a cluster.
+"""Map a function over pieces of work: by threads of this machine, or by the workers of a cluster.
 
 In: a function, the arguments of each piece, and those that all pieces share. Out: the results, in the order of the
-pieces. The one hook behind which a cluster works: no caller knows where its pieces are computed. Threads suit functions
-that run without the interpreter's lock (numpy, PyTorch, compiled loops). Pieces are taken, not dealt, so that a slow
-worker gets fewer; they are made when their turn comes, so that the arguments of a few are in memory, not of all.
+pieces. This is the one hook for clusters: `cluster/` installs its workers with `use_workers`, and no caller of
+`map_pieces` knows where its pieces are computed. Threads suit functions that run without the interpreter's lock (numpy,
+PyTorch, compiled loops). An idle worker takes the next piece, so a slow one gets fewer. Pieces are made when their turn
+comes: the arguments and results of a few are in memory, not of all.
 """
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from largegnn.machine.devices import num_processors
-from largegnn.machine.worker_pool import WorkerPool, worker_pool
 
-__all__ = ["by_all_processors", "map_pieces", "num_workers", "piece_size", "pieces"]
+__all__ = [
+    "Workers",
+    "by_all_processors",
+    "current_workers",
+    "in_background",
+    "map_pieces",
+    "num_workers",
+    "piece_size",
+    "pieces",
+    "training_workers",
+    "use_workers",
+]
 
 _PIECES_EACH = 4  # so that a worker that was given little is given more
 _SMALL = 1 << 14  # rows that are not worth cutting
+_MANY_PROCESSORS = 8
 
 _Result = TypeVar("_Result")
+
+
+class Workers(Protocol):
+    """The workers of a cluster."""
+
+    @property
+    def num_workers(self) -> int:
+        """How many pieces are computed at the same time."""
+        ...
+
+    @property
+    def device(self) -> str:
+        """The device of each worker: cpu or cuda."""
+        ...
+
+    def on_processors(self) -> Workers:
+        """The same machines with one worker for each processor, whatever GPUs they have."""
+        ...
+
+    def map(
+        self, function: Callable[..., _Result], pieces: Iterable[tuple[Any, ...]], shared: tuple[Any, ...]
+    ) -> Iterator[_Result]:
+        """`function(*piece, *shared)` for each piece, in their order, a bounded number of them under way."""
+        ...
+
+    def training(self, options: Any, num_relations: int) -> contextlib.AbstractContextManager[Any]:
+        """What makes the visits of a training on these workers (`embedding.visits.VisitWorkers`)."""
+        ...
+
+
+_current: contextvars.ContextVar[Workers | None] = contextvars.ContextVar("workers", default=None)
+
+
+@contextlib.contextmanager
+def use_workers(workers: Workers) -> Iterator[None]:
+    """Compute pieces by these workers inside the `with`."""
+    before = _current.set(workers)
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
+def current_workers() -> Workers | None:
+    """The workers in use, if any."""
+    return _current.get()
+
+
+def training_workers(options: Any, num_relations: int) -> contextlib.AbstractContextManager[Any]:
+    """What makes the visits of a training on the workers in use; None where there are none."""
+    workers = _current.get()
+    return contextlib.nullcontext() if workers is None else workers.training(options, num_relations)
 
 
 def map_pieces(
@@ -32,23 +98,13 @@ def map_pieces(
     send: bool = True,
     gpus: bool = False,
 ) -> Iterator[_Result]:
-    """What `function(*piece, *shared)` gives for each piece, in their order.
+    """Compute `function(*piece, *shared)` for each piece, and give the results in the order of the pieces.
 
-    `function` is one that another process can import. With `send=False` the pieces stay on this machine: they are too
-    small to be worth the way. `gpus` says that a GPU does the work faster: workers with one are preferred.
+    `function` is one that another process can import. With `send=False` the pieces stay on this machine, for work too
+    small to be worth sending. `gpus` means that a GPU does the work faster: workers with one are preferred.
     """
     workers = _workers(gpus) if send else None
-    if workers is None:
-        yield from _by_threads(function, pieces, shared)
-        return
-    handles = [workers.share(value) for value in shared]
-    results: dict[int, _Result] = {}
-    following = 0
-    for number, result in workers.run(function, ((*piece, *handles) for piece in pieces)):
-        results[number] = result
-        while following in results:
-            yield results.pop(following)
-            following += 1
+    return _by_threads(function, pieces, shared) if workers is None else workers.map(function, pieces, shared)
 
 
 def num_workers(send: bool = True, gpus: bool = False) -> int:
@@ -68,17 +124,31 @@ def piece_size(count: int, send: bool = False) -> int:
 
 
 def by_all_processors(work: Callable[[int, int], _Result], count: int, size: int) -> list[_Result]:
-    """What `work` gives for each piece of a range of rows, on this machine; it may be a closure."""
+    """The results of `work` for each piece of a range of rows, on this machine; it may be a closure."""
     return list(_by_threads(work, pieces(count, size), ()))
 
 
-def _workers(gpus: bool) -> WorkerPool | None:
-    """The workers of a cluster, if the run has one that is faster than this machine."""
-    pool = worker_pool()
-    if pool is None or (gpus and pool.device == "cuda"):
-        return pool
-    pool = pool.on_processors()
-    return pool if pool.num_workers > num_processors() else None
+def in_background(work: Callable[[], _Result]) -> Callable[[], _Result]:
+    """Start `work` in a thread, and return a function that waits for its result.
+
+    Where processors are few, two things at once gain nothing and hold the memory of both: then the work is done when
+    its result is wanted.
+    """
+    if num_processors() < _MANY_PROCESSORS:
+        return work
+    thread = ThreadPoolExecutor(1)
+    started = thread.submit(contextvars.copy_context().run, work)
+    thread.shutdown(wait=False)
+    return started.result
+
+
+def _workers(gpus: bool) -> Workers | None:
+    """The workers in use, if they are faster than this machine."""
+    workers = _current.get()
+    if workers is None or (gpus and workers.device == "cuda"):
+        return workers
+    workers = workers.on_processors()
+    return workers if workers.num_workers > num_processors() else None
 
 
 def _by_threads(

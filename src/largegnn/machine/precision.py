@@ -1,6 +1,6 @@
-"""How precise products of float32 are: full where they are compared, shortened in training where that is asked for.
+"""Set the precision of float32 products: full where they are compared, shortened in training if a setting says so.
 
-What training may shorten must not decide who is nearer. Both functions restore what was set before.
+Shortened products must not decide which vector is nearer. Both functions restore what was set before.
 The switches are those of torch 2.9 and later, the oldest torch that `pyproject.toml` allows.
 """
 

@@ -1,12 +1,10 @@
-"""How far a long piece of work has come: whoever works counts, and a display that looks now and then shows it.
+"""Show the progress of long work: `progress` counts it, and a display shows the counts.
 
-In: a description, how much there is to do and in which unit, then how much was done. Out: what the display makes of it:
-a bar on a terminal (`terminal_progress`), a line in the log now and then (`LogDisplay`), nothing where none is set, as
-in use as a library.
-The idea: work never waits for a display. `advance` adds to a number; a thread of its own looks at all numbers a few
-times a second while work is open, and shows what has been open for longer than a moment. Work may open further work,
-which is shown below it, and any thread may open and count.
-Cost: an addition and a lock a call of `advance`; the thread sleeps between its looks. Without a display there is none.
+In: a description, a total and its unit, then how much was done. Out: a bar on a terminal (`terminal_progress`), lines
+in the log (`LogDisplay`), or nothing where no display is set, as when the package is used as a library.
+The idea: work does not wait for a display. `advance` adds to a number; a thread reads all numbers a few times a second,
+and shows work that has been open for longer than a moment. Work may open further work, which is shown below it, and any
+thread may open work and count. Cost: an addition and a lock for each `advance`; without a display there is no thread.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Work:
-    """A piece of work: what it is, how much of it there is (None: unknown), how much is done, how deep it is nested."""
+    """A piece of work: its description, total (None: unknown), what is done of it, and how deep it is nested."""
 
     def __init__(self, description: str, total: int | None, unit: str, done: int, depth: int) -> None:
         self.description, self.total, self.unit, self.depth = description, total, unit, depth
@@ -50,13 +48,13 @@ class Work:
 
     @property
     def seconds_left(self) -> float | None:
-        """What the rest takes at this rate; None where that cannot be told."""
+        """Seconds for the rest at this rate; None where that is unknown."""
         if self.total is None or self.done <= self._done_before:
             return None
         return max(self.total - self.done, 0) / self.rate
 
     def __str__(self) -> str:
-        """The work in words: what, how much of how much, how fast, how long still."""
+        """A line for the log: description, amount, rate, time left."""
         amount = f"{self.done:,}" if self.total is None else f"{self.done:,} of {self.total:,}"
         parts = [f"{self.description}: {amount} {self.unit}".rstrip()]
         if self.done > self._done_before:
@@ -67,22 +65,22 @@ class Work:
 
 
 class Display(Protocol):
-    """Where work is shown; both methods are called from one thread at a time."""
+    """Shows work; its methods are called by one thread at a time."""
 
     interval: float
-    """Seconds between two looks, and how long work must be open to be shown."""
+    """Seconds between two refreshes, and how long work must be open to be shown."""
 
     def show(self, open_work: Sequence[Work]) -> None:
         """Show the work that is open, outer before inner."""
         ...
 
     def clear(self) -> None:
-        """Take away what is shown: no work is open any more."""
+        """Remove what is shown: no work is open any more."""
         ...
 
 
 class LogDisplay:
-    """Plain lines in the log, for output that is no terminal."""
+    """Plain lines in the log, for output that is not a terminal."""
 
     def __init__(self, interval: float = 10.0) -> None:
         self.interval = interval
@@ -92,17 +90,21 @@ class LogDisplay:
         _log.info("%s", "; ".join(map(str, open_work)))
 
     def clear(self) -> None:
-        """Lines stay."""
+        """Lines of a log stay."""
 
 
 class _Board:
-    """The work that is open, and the thread that shows it while there is any."""
+    """The work that is open, and the thread that shows it."""
 
     def __init__(self) -> None:
         self.display: Display | None = None
         self._open: list[Work] = []
         self._lock = threading.Lock()
-        self._watch: tuple[threading.Thread, threading.Event] | None = None
+
+    def set_display(self, display: Display | None) -> None:
+        self.display = display
+        if display is not None:
+            threading.Thread(target=self._refresh, args=(display,), name="progress", daemon=True).start()
 
     def open(self, description: str, total: int | None, unit: str, done: int) -> Work:
         owner = threading.get_ident()
@@ -110,45 +112,35 @@ class _Board:
             depth = sum(work.owner == owner for work in self._open)
             work = Work(description, total, unit, done, depth)
             self._open.append(work)
-            if self._watch is None and self.display is not None:
-                is_over = threading.Event()
-                thread = threading.Thread(target=self._look, args=(self.display, is_over), name="progress", daemon=True)
-                self._watch = thread, is_over
-                thread.start()
         return work
 
     def close(self, work: Work) -> None:
         with self._lock:
             self._open.remove(work)
-            watch = self._watch
-            if self._open or watch is None:
-                return
-            self._watch = None
-            # Within the lock, so that the next thread does not begin before this one has taken its lines away.
-            watch[1].set()
-            watch[0].join()
+            if not self._open and self.display is not None:
+                self.display.clear()
 
-    def _look(self, display: Display, is_over: threading.Event) -> None:
-        """Show what is open until nothing is."""
-        while not is_over.wait(display.interval):
-            # A copy, without the lock: whoever closes the last work holds it while waiting for this thread.
-            open_work = [work for work in tuple(self._open) if work.seconds >= display.interval]
-            if open_work:
-                display.show(open_work)
-        display.clear()
+    def _refresh(self, display: Display) -> None:
+        """Show what is open now and then, as long as this is the display."""
+        while self.display is display:
+            with self._lock:
+                open_work = [work for work in self._open if work.seconds >= display.interval]
+                if open_work:
+                    display.show(open_work)
+            time.sleep(display.interval)
 
 
 _board = _Board()
 
 
 def set_display(display: Display | None) -> None:
-    """Show work that is opened from now on here; None shows nothing."""
-    _board.display = display
+    """Show open work here from now on; None shows nothing."""
+    _board.set_display(display)
 
 
 @contextlib.contextmanager
 def progress(description: str, total: int | None = None, unit: str = "", *, done: int = 0) -> Iterator[Work]:
-    """Open a piece of work; call `advance` on what comes back. `done` units were done before, by an earlier run."""
+    """Open a piece of work, whose `advance` counts; `done` units were done before, by an earlier run."""
     work = _board.open(description, total, unit, done)
     try:
         yield work
@@ -165,7 +157,7 @@ def spell_rate(rate: float, unit: str) -> str:
 
 
 def spell_seconds(seconds: float) -> str:
-    """A time to wait in words."""
+    """A waiting time as text."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"

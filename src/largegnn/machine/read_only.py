@@ -1,4 +1,4 @@
-"""Tensors over arrays that nobody writes to, such as mapped files; nothing is copied."""
+"""Make tensors over arrays that are only read, such as mapped files, without a copy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["read_only_tensor"]
 
 
 def read_only_tensor(array: Any) -> Tensor:
-    """A tensor over an array that nobody writes to. Not for threads: what is warned of is the same for all of them."""
+    """A tensor over an array that is only read. Not for threads, which share the filters of warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch has no read-only tensors and warns of arrays that are
         return torch.from_numpy(np.asarray(array))

@@ -1,8 +1,7 @@
-"""Progress on a terminal: one live bar for each piece of work that is open, below the lines of the log.
+"""Show progress on a terminal: one live bar for each piece of open work, below the lines of the log.
 
-In: the console that the log writes to, so that its lines go above the bars. Out: nothing but what is seen; bars go when
-the work is done. Where standard error is no terminal, or rich is missing, there are plain lines in the log instead.
-This is the one file of this folder that knows rich.
+In: the console that the log writes to, so that its lines appear above the bars. Bars disappear when the work is done.
+Where standard error is not a terminal, or rich is missing, there are plain lines in the log instead.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def install_terminal_progress(console: Console | None = None) -> None:
 
 
 class LiveDisplay:
-    """Bars that are drawn anew a few times a second."""
+    """Bars that are drawn again a few times a second."""
 
     def __init__(self, console: Console, interval: float = 0.25) -> None:
         self.interval = interval
@@ -49,18 +48,18 @@ class LiveDisplay:
         from rich.live import Live
 
         if self._live is None:
-            # What is printed goes above the bars on a terminal; a file or a pipe is left alone.
+            # On a terminal, printed lines appear above the bars; a file or a pipe stays as it is.
             to_terminal = sys.stdout.isatty()
             live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=to_terminal)
             try:
                 live.start()
-            except LiveError:  # somebody else draws on this console
+            except LiveError:  # other bars are drawn on this console
                 return
             self._live = live
         self._live.update(_table(open_work), refresh=True)
 
     def clear(self) -> None:
-        """Take the bars away."""
+        """Remove the bars."""
         if self._live is not None:
             self._live.stop()
             self._live = None

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
 from largegnn.machine.devices import num_processors
+from largegnn.machine.pieces import current_workers, use_workers
 
 __all__ = ["WorkerPool", "by_all_workers", "processor_pool", "ranges_for", "using_pool", "wider_pool", "worker_pool"]
 
@@ -46,17 +46,34 @@ class WorkerPool(Protocol):
         ...
 
 
-_pool: ContextVar[WorkerPool | None] = ContextVar("worker_pool", default=None)
+class _AsWorkers:
+    """A pool behind the hook of `pieces`."""
+
+    def __init__(self, pool: WorkerPool) -> None:
+        self.pool, self.num_workers, self.device = pool, pool.num_workers, pool.device
+
+    def on_processors(self) -> _AsWorkers:
+        return _AsWorkers(self.pool.on_processors())
+
+    def map(self, function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]], shared: Any) -> Iterator[Any]:
+        handles = [self.pool.share(value) for value in shared]
+        found = dict(self.pool.run(function, ((*piece, *handles) for piece in pieces)))
+        return (found[number] for number in range(len(found)))
+
+    def training(self, options: Any, num_relations: int) -> Any:
+        raise NotImplementedError
 
 
 def worker_pool() -> WorkerPool | None:
     """The pool of this run, if it has one."""
-    return _pool.get()
+    workers: Any = current_workers()
+    pool: WorkerPool | None = getattr(workers, "pool", workers)
+    return pool
 
 
 def processor_pool() -> WorkerPool | None:
     """The pool of this run, if it has one, for work that no GPU can do."""
-    pool = _pool.get()
+    pool = worker_pool()
     return None if pool is None else pool.on_processors()
 
 
@@ -69,11 +86,9 @@ def wider_pool() -> WorkerPool | None:
 @contextlib.contextmanager
 def using_pool(pool: WorkerPool) -> Iterator[None]:
     """Give pieces to this pool inside the `with`."""
-    before = _pool.set(pool)
-    try:
+    workers: Any = pool if hasattr(pool, "map") else _AsWorkers(pool)
+    with use_workers(workers):
         yield
-    finally:
-        _pool.reset(before)
 
 
 def ranges_for(pool: WorkerPool, count: int) -> list[tuple[int, int]]:

@@ -43,9 +43,8 @@ from largegnn.evaluation.metrics import (
     rank_matrix,
 )
 from largegnn.evaluation.pair_metrics import kind_of_gold, precision_recall_f1
-from largegnn.machine.beside import beside
 from largegnn.machine.devices import choose_device
-from largegnn.machine.pieces import by_all_processors
+from largegnn.machine.pieces import by_all_processors, in_background
 from largegnn.matching.candidates import build_candidates, csls, mean_nearest
 from largegnn.matching.channels import ChannelContext, gather_candidates, similarity_weights
 from largegnn.matching.dense import cosine_matrix, dense_plan, fits_dense
@@ -101,7 +100,7 @@ def evaluate(
     if len(task.test_links):
         known = task.held_out(protocol.seeds_from)
         known = known[~are_among(known, task.test_links)]
-        of_pairs = beside(lambda: _real(task, known, alignment, source_neighbors, target_neighbors, match))
+        of_pairs = in_background(lambda: _real(task, known, alignment, source_neighbors, target_neighbors, match))
         ranking = _Contest(task, final_embeddings, match, run_seed, choose_device(device), search.max_memory_gb)
         evidence = literal_evidence.among(task.free(protocol.seeds_from))
         weights = similarity_weights(task.held_out(protocol.seeds_from), source_neighbors, evidence)
@@ -228,7 +227,7 @@ class _Contest:
         )
         others = [name for name in channels if name != "structure"]
         # Rules are mostly one processor's work: they are found while the vectors alone are ranked.
-        with_others = beside(lambda: gather_candidates(channels, context)) if others else None
+        with_others = in_background(lambda: gather_candidates(channels, context)) if others else None
         self._graph = gather_candidates(("structure",), context)
         self._gold = self._graph.find(self._links)
         plain = self._by_matrix() if self._is_small else self._by_chunks()

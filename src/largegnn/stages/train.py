@@ -7,7 +7,6 @@ at a time; one that is finished is kept as a checkpoint until all are.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -19,12 +18,11 @@ import numpy as np
 from largegnn.artifacts import AlignmentTask, EpochRecord, SubgraphSet, TrainedModel
 from largegnn.artifacts.history import ClusterUse
 from largegnn.machine.devices import choose_device
-from largegnn.machine.worker_pool import worker_pool
+from largegnn.machine.pieces import training_workers
 from largegnn.planning.repartitioning import divisions_of_training, epochs_between_divisions
 from largegnn.settings import IntegrateSettings, ProtocolSettings, TrainSettings
 
 if TYPE_CHECKING:
-    from largegnn.cluster.visits import RayVisits
     from largegnn.embedding.model import EmbeddingModel
     from largegnn.embedding.options import TrainOptions
 
@@ -135,7 +133,7 @@ def _train_member(
         _begin_with(model, start)
     valid_links = task.held_out(protocol.seeds_from)
     validated_by = None if integrate.method == "full" else subgraphs
-    with _visit_workers(options, task.num_relations) as workers:
+    with training_workers(options, task.num_relations) as workers:
         trainer = Trainer(
             model,
             divisions,
@@ -154,21 +152,6 @@ def _train_member(
         history = trainer.run()
     use = None if workers is None else workers.tally.use()
     return Trained(_to_artifact(model, options), TrainOutcome(tuple(history), use))
-
-
-@contextlib.contextmanager
-def _visit_workers(options: TrainOptions, num_relations: int) -> Iterator[RayVisits | None]:
-    """The workers of the cluster, where the run has one."""
-    pool = worker_pool()
-    if pool is None:
-        yield None
-        return
-    from largegnn.cluster.pool import RayPool
-    from largegnn.cluster.visits import RayVisits
-
-    assert isinstance(pool, RayPool)
-    with RayVisits(pool, options, num_relations) as workers:
-        yield workers
 
 
 def _validator(

@@ -1,8 +1,8 @@
-"""The entity table on the machines of a cluster: one shard on each, which owns a range of entities.
+"""Divide the entity table among the machines of a cluster: one shard on each, which owns a range of entities.
 
 In: a model with the table as it was at the end of an epoch. Out: rows for visits, and the table after the next epoch.
-The idea: references to rows go round, the rows themselves travel from machine to machine. The model of this process has
-a copy from the end of each epoch: checkpoints and validation read it, and shards that are lost begin with it again. It
+The idea: this process passes references to rows, and the rows themselves travel from machine to machine. Its model has
+a copy from the end of each epoch, for checkpoints, validation, and to fill the shards again where one is lost. The copy
 does not depend on the number of shards, so a training resumes on any number of machines, or on one.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from largegnn.artifacts import IntArray
-from largegnn.cluster.pool import RayPool
+from largegnn.cluster.workers import RayWorkers
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.row_state import RowState
 from largegnn.embedding.shards import TableShard, shard_bounds
@@ -24,20 +24,20 @@ from largegnn.embedding.shards import TableShard, shard_bounds
 __all__ = ["ShardLostError", "ShardedTable"]
 
 _CHUNK_BYTES = 1 << 26
-_SECONDS = 60.0  # for a shard to say that it is there
+_SECONDS = 60.0  # for a shard to answer
 
 
 class ShardLostError(Exception):
-    """A shard does not answer any more, or rows on their way to it are lost."""
+    """A shard does not answer any more, or rows sent to it are lost."""
 
 
 class ShardedTable:
     """The shards of a table of the shape of the model's."""
 
-    def __init__(self, pool: RayPool, model: EmbeddingModel) -> None:
+    def __init__(self, workers: RayWorkers, model: EmbeddingModel) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        self._ray = pool.ray
+        self._ray = workers.ray
         num_entities, dim = model.entities.values.shape
         nodes = [entry["NodeID"] for entry in self._ray.nodes() if entry["Alive"]]
         self._bounds = shard_bounds(num_entities, len(nodes))
@@ -53,7 +53,7 @@ class ShardedTable:
         self._num_shared = 0
 
     def fill_from(self, model: EmbeddingModel) -> None:
-        """Bring the shards to where the model is, a chunk at a time."""
+        """Copy the rows of the model into the shards, a chunk at a time."""
         for shard, start, stop in self._chunks():
             rows, squares = model.entities.take(torch.arange(start, stop))
             self._get(shard.fill.remote(start, RowState(rows.cpu().numpy(), squares.cpu().numpy())))
@@ -64,7 +64,7 @@ class ShardedTable:
             self._ray.kill(shard)
 
     def take(self, visit: int, entities: IntArray, others: IntArray) -> list[Any]:
-        """References to what each shard hands out for a visit; entities (k,) and others (c,) ascending."""
+        """References to the rows of each shard for a visit; entities (k,) and others (c,) ascending."""
         cuts = [np.searchsorted(ids, self._bounds) for ids in (entities, others)]
         return [
             shard.take.remote(
@@ -74,18 +74,18 @@ class ShardedTable:
         ]
 
     def give(self, visit: int, parts: Sequence[Any]) -> None:
-        """Send each shard a reference to what the visit made of its rows."""
+        """Send each shard a reference to its rows after the visit."""
         self._given += [shard.give.remote(visit, part) for shard, part in zip(self._shards, parts, strict=True)]
         done, self._given = self._ray.wait(self._given, num_returns=len(self._given), timeout=0)
         self._num_shared += sum(self._get(each) for each in done)
 
     def drop(self, visit: int) -> None:
-        """Tell the shards that a visit will not come back."""
+        """Make the shards forget a visit that was lost."""
         for shard in self._shards:
             shard.drop.remote(visit)
 
     def settle(self) -> int:
-        """Wait until all that was given back is in the table; how many rows others had changed meanwhile."""
+        """Wait until all rows given back are in the table; how many of them other visits had changed meanwhile."""
         for each in self._given:
             self._num_shared += self._get(each)
         self._given.clear()
@@ -96,7 +96,7 @@ class ShardedTable:
         """Copy the table into the model: all of it, or nothing if a shard is lost meanwhile."""
         num_entities, dim = model.entities.values.shape
         with tempfile.TemporaryFile() as scratch:
-            # In a file that has no name: the copy of the epoch before must stay whole until this one is.
+            # In a file without a name: the copy of the epoch before must stay whole until this one is complete.
             both = np.memmap(scratch, dtype=np.float32, mode="w+", shape=(2, max(1, num_entities), dim))
             for shard, start, stop in self._chunks():
                 state: RowState = self._get(shard.read.remote(start, stop))
@@ -106,8 +106,8 @@ class ShardedTable:
                 rows, squares = (torch.tensor(both[at, start:stop], device=model.device) for at in (0, 1))
                 model.entities.put(torch.arange(start, stop), rows, squares)
 
-    def refuse_loss(self) -> None:
-        """Raise `ShardLostError` if a shard is not there any more."""
+    def check_shards(self) -> None:
+        """Raise `ShardLostError` if a shard does not answer."""
         for shard in self._shards:
             self._get(shard.process.remote(), _SECONDS)
 

@@ -1,4 +1,4 @@
-"""What is said when there is no cluster, or one that no run can use."""
+"""Errors where there is no cluster, or one that no run can use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from largegnn.cluster.connecting import connection, open_cluster
+from largegnn.cluster.connection import connection, open_cluster
 from largegnn.cluster.nodes import Node, refuse_unfit, versions_here
 from largegnn.errors import InputError
 from largegnn.settings import ClusterSettings
@@ -43,7 +43,7 @@ def _apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_apart")
-def test_nobody_answers_or_somebody_else(tmp_path: Path) -> None:
+def test_an_address_that_does_not_answer(tmp_path: Path) -> None:
     started = time.monotonic()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -52,7 +52,7 @@ def test_nobody_answers_or_somebody_else(tmp_path: Path) -> None:
         assert f"no Ray cluster answers at {dead}" in found.stderr
         assert "ray start --head" in found.stderr
     assert not list((tmp_path / "run").glob("*.json")), "nothing was computed"
-    with pytest.raises(InputError, match="no such address"), connection("ray://somewhere:10001"):
+    with pytest.raises(InputError, match="not an address"), connection("ray://somewhere:10001"):
         pass
     assert time.monotonic() - started < 30
 
@@ -69,7 +69,10 @@ def test_another_server_is_no_cluster() -> None:
 
         thread = threading.Thread(target=greet)
         thread.start()
-        with pytest.raises(InputError, match="is no Ray cluster"), connection(f"127.0.0.1:{server.getsockname()[1]}"):
+        with (
+            pytest.raises(InputError, match="is not a Ray cluster"),
+            connection(f"127.0.0.1:{server.getsockname()[1]}"),
+        ):
             pass
         thread.join()
 
