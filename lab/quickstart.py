@@ -1,4 +1,4 @@
-"""The output of the first run in `README.md`: `quickstart.py`, which takes a minute.
+"""Write the output of the first run into `README.md`: `python -m lab.quickstart`, which takes a minute.
 
 The commands are those of the README, which are those of `make demo`; what `largegnn align` prints at the end is put
 between `<!-- output:quickstart -->` and `<!-- /output -->`. One thread, so that the figures are the same on other
@@ -15,7 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-README = Path(__file__).parents[2] / "README.md"
+from lab import ROOT
+
+README = ROOT / "README.md"
 BETWEEN = re.compile(r"(?<=<!-- output:quickstart -->\n).*?(?=<!-- /output -->)", re.DOTALL)
 COMMANDS = re.compile(r"^largegnn (?:generate|align|export) demo/.*$", re.MULTILINE)
 FIRST_LINE = re.compile(r"^[\d,]+ pairs accepted", re.MULTILINE)
