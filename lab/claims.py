@@ -1,4 +1,4 @@
-"""What the records show, claim by claim and set by set, with what speaks against it: a table of the results page.
+"""Compare systems claim by claim on every data set: a table of the results page.
 
 In: the records of whole systems, and the paper's figures. Out: Markdown, a row for each claim (one system, or one way
 to choose pairs, is better than another), a column for each data set. A cell has the difference, the sample deviations

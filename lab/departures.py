@@ -1,4 +1,4 @@
-"""The plain setting beside the paper's, setting by setting: a table of the results page.
+"""Compare the plain setting with the paper's, setting by setting: a table of the results page.
 
 In: the systems. Out: Markdown, a row for each setting, a column for the data sets that have records and all settings
 in common. What differs from the paper is bold; a setting that the paper leaves open, and the papers it points to, says

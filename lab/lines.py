@@ -1,4 +1,4 @@
-"""Records of benchmarks: lines of a JSON file, and the one way to add, read and replace them.
+"""Add, read and replace records of benchmarks, which are lines of a JSON file.
 
 In: figures and their `Origin`. Out: a file of lines, each `{"key": ..., figures ..., "origin": {...}}`. A key is there
 once; a record that is replaced moves to the folder `superseded` beside the file, and none is ever deleted.

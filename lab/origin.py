@@ -1,4 +1,4 @@
-"""Where a figure comes from: what every record says besides its figures.
+"""Describe where a figure comes from: program, machine, settings, data.
 
 In: the settings of a run, the files it read. Out: an `Origin`: version, commit and files of the program, date, machine,
 libraries, channels, protocol, settings that differ from the defaults, random seed, checksum of the data. Nothing in it

@@ -1,4 +1,4 @@
-"""Measured results as they are stored: one JSON file for a data set, one record for a system and a random seed.
+"""Store measured results: one JSON file for a data set, one record for a system and a random seed.
 
 In: `lab/results/<dataset>.json`, a list of records. Out: checked values, and their mean and spread over random seeds.
 A record is one finished run, wherever it was made:

@@ -1,4 +1,4 @@
-"""The paper's tables run anew: one system on one data set with one random seed, until nothing is missing.
+"""Run the paper's tables again: one system on one data set with one random seed, until none is missing.
 
 In: the systems of `lab/configs`, a folder with data set folders. Out: a record of each run in the file of its data
 set. A run that has a record is never repeated; processes started beside each other share the runs out. A system that

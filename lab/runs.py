@@ -1,4 +1,4 @@
-"""The run of the program, as the laboratory uses it: everything here that depends on how a run is laid out.
+"""Import the run of the program from one place: everything here that depends on how a run is laid out.
 
 Other modules of `lab` import runs, their outcomes and their folders from this file alone.
 """

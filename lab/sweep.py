@@ -1,4 +1,4 @@
-"""What depends on the number of subgraphs (the paper's figures): stored records, and a table of them.
+"""Read and tabulate what depends on the number of subgraphs (the paper's figures).
 
 In: `lab/results/subgraphs.jsonl`, a line for a division of a data set and the training over it, or for the memory of
 one. Out: checked values; means over random seeds; the Markdown of `lab/measurements/results.md`.

@@ -1,4 +1,4 @@
-"""The systems the paper compares, each on each data set, with the paper's figures: the files of `lab/configs`.
+"""Read the systems that the paper compares, with the paper's figures, from the files of `lab/configs`.
 
 In: a folder of TOML files, one for a system and a data set. A file holds the settings of the run as any settings file
 does, a table `[system]` that says what it is, and a table `[paper]` with the figures the paper prints, where it prints
@@ -63,7 +63,7 @@ class DatasetNote:
 
     title: str
     note: str | None
-    is_absent: bool = False  # the note holds only as long as nobody has run it
+    is_absent: bool = False  # the note holds only while there is no run of it
 
 
 _NOT_HERE = "not available where these figures were made; the file is ready for whoever has the data"
@@ -89,7 +89,7 @@ DATASETS: dict[str, DatasetNote] = {
     ),
     "dbpedia1m": DatasetNote(
         "generated `dbpedia1m`, in the place of DBpedia1M",
-        "made up, with the counts of DBpedia1M EN-FR: its difficulty was chosen, so figures say nothing about DBpedia",
+        "synthetic, with the counts of DBpedia1M EN-FR: its difficulty was chosen, so it does not stand for DBpedia",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Stored results beside the paper's figures: rows of plain values, and Markdown made from them.
+"""Compare stored results with the paper's figures: rows of plain values, and Markdown made from them.
 
 In: the systems with the paper's figures, the records of finished runs. Out: for each table of the paper one row for a
 system on a data set, with paper, ours (mean, deviation, number of runs) and difference; the same as Markdown, and the
@@ -66,8 +66,8 @@ class Row:
     made_by: str = ""  # which versions made the runs
 
 
-def _ideal(decoding: str, measure: Literal["hits@1", "hits@5", "mrr"]) -> Callable[[ResultRecord], float | None]:
-    return lambda record: (record.ideal[decoding] or {}).get(measure)
+def _ideal(scoring: str, measure: Literal["hits@1", "hits@5", "mrr"]) -> Callable[[ResultRecord], float | None]:
+    return lambda record: (record.ideal[scoring] or {}).get(measure)
 
 
 def _real(decision: str, measure: str) -> Callable[[ResultRecord], float | None]:
@@ -144,7 +144,7 @@ _NOTES: dict[Table, tuple[str, ...]] = {
         "LargeEA, LIME: pairs are mutual within a block, all blocks together.",
         "Real setting: mutual 5-NN by cosine, as the paper; top-1: mutual, by CSLS. In the authors' code precision is "
         "computed with one direction not transposed, so that most false pairs vanish: no difference for P and F1.",
-        "Stand-ins have a smaller dimension than the paper's, but for `d = 128` (see the table of the plain setting).",
+        "Replacements have a smaller dimension than the paper's, but for `d = 128` (see the plain setting).",
     ),
     "ablation": (
         "In the authors' code both losses are commented out: it trains what the paper calls `w/o both`.",
@@ -185,7 +185,7 @@ def table_markdown(rows: Sequence[Row], table: Table) -> str:
         note, title = _note(dataset, own), DATASETS[dataset].title if dataset in DATASETS else dataset
         blocks.append(f"**{title}**" + (f" ({note})" if note else ""))
         for name, figures in _PARTS[table].items():
-            # A real setting nobody measured and the paper does not have is left out.
+            # A real setting without a figure of ours or of the paper is omitted.
             if figures is not _REAL or any(cell for row in own for cell in _known(row, figures)):
                 blocks.append(f"{name}:\n\n" + _grid(own, figures))
         blocks += _origins(own)

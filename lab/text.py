@@ -1,4 +1,4 @@
-"""Figures as text: shares, means with their deviation, differences."""
+"""Write figures as text: shares, means with their deviation, differences."""
 
 from __future__ import annotations
 

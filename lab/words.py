@@ -59,12 +59,12 @@ OLD_WORDS = (
         (r"stand-ins?", "default, replacement"),
         (r"surely (?:right|wrong)", "reference matches, decoys"),
         (r"(?:least sure|surest|surer)", "most confident, least confident"),
-        (r"(?<!at )hand(?:s|ed|ing)? (?:it |them |this |these )?(?:over|in|out)", "pass"),
+        (r"(?<!at\s)hand(?:s|ed|ing)? (?:it |them |this |these )?(?:over|in|out)", "pass"),
         (r"(?:lets|let|letting) (?:it |them )?go", "release"),
         (r"(?:hard|easy) to come by", "hard to obtain"),
         (r"(?:go|goes|went|going) round (?:it|them|the)", "bypass"),
         (r"mend(?:s|ed|ing)?", "fix"),
-        (r"to do: ", "fix:"),
+        (r"to do:", "fix:"),
         (r"decoding", "scoring"),
         (r"goes? on after a kill", "resume"),
         (r"fresh divisions?", "repartitioning"),
@@ -78,7 +78,7 @@ OLD_WORDS = (
         (r"_Said|_said|_told|_tells?", "log, args, attributes"),
         (r"_looks?|_seen", "the verb for what it does: update_best, refresh"),
         (r"beside(?= *(?:=|:|\(|\)|,\n))", "in_background"),
-        (r"how(?= = |: [A-Za-z\"])", "what it is: options, sinkhorn_args"),
+        (r"how(?= = |: (?:[A-Z]|int|str|float|bool|dict|list|tuple))", "what it is: options, sinkhorn_args"),
         (r"put_out|left_out|given_up|taken_by|caught_by", "accepted, unmatched, rejected, matched_elsewhere"),
         (
             r"_?(?:Recalled|Compared|Judged|Merged|Partitioned|Searched|Matched|Divided|Trained|Integrated|Loaded|Reported)"

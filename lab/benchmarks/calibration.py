@@ -1,4 +1,4 @@
-"""Does the expected precision keep what it says with few seeds? `calibration.py FOLDER ... [--seeds 1000 300 100]`.
+"""Compare expected and true precision with few seeds: `calibration FOLDER ... [--seeds 1000 300 100]`.
 
 From all links of a set some are drawn at random as seeds, part of them is held out as valid links by the rule of
 `data.valid_share = auto`, and all others are the truth. Each draw is one run to the stage `match`. The table compares

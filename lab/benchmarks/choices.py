@@ -1,4 +1,4 @@
-"""Which settings help, by valid links alone: `choices.py FOLDER ... [--variants 'default;dim 128'] [--json FILE]`.
+"""Compare settings by valid links alone: `choices FOLDER ... [--variants 'default;dim 128'] [--json FILE]`.
 
 Test links are removed before anything runs. Seeds = train; the valid links are ranked among themselves (both
 directions, ties against us, structure only) by cosine, CSLS (k = 10) and transport. Every variant is the default preset

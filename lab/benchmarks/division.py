@@ -1,4 +1,4 @@
-"""How well and how fast graphs are divided: four questions, one table each.
+"""Measure how well and how fast graphs are divided: four questions, one table each.
 
     division.py methods FOLDER [--parts 5 --cap 7500 --repeats 5]  every method, mean and spread over random seeds
     division.py partitioners FOLDER [--parts 5 --cap 7500]        METIS and KaMinPar, by edge cut and valid links kept

@@ -1,4 +1,4 @@
-"""What helps where seeds are few? `few_seeds.py FOLDER ... [--shares 0.01 0.05 0.1 0.2 0.3] [--rounds 3]`.
+"""Measure accuracy with few seeds: `few_seeds FOLDER ... [--shares 0.01 0.05 0.1 0.2 0.3] [--rounds 3]`.
 
 Of the train and valid links of a set's first fold so many are drawn at random as seeds as make a share of all links;
 `data.valid_share = auto` says how many of them are held out as valid links, as it does for a file of seeds. All other

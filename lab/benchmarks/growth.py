@@ -1,4 +1,4 @@
-"""How do time and memory grow with the graphs? `growth.py SIZE ... --runs DIR [--last match] [--set K=V]`.
+"""Measure time and memory by the size of the graphs: `growth SIZE ... --runs DIR [--last match] [--set K=V]`.
 
 SIZE is entities a side, in thousands. A generated pair has five triples for each entity, half of the entities are
 linked; it is put into a run folder as if it had been loaded (loading files is measured by `loading.py`) and run as

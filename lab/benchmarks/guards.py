@@ -1,4 +1,4 @@
-"""How good a few cheap runs on real sets are: `guards.py DATA [--repeats 5]` records it, and a test guards it.
+"""Record the accuracy of a few cheap runs on real sets, which a test guards: `guards DATA [--repeats 5]`.
 
 One setting for each channel that a change could harm unnoticed, small enough for continuous integration: structure on
 EN_FR_15K_V1, names on OAEI_anatomy and on DBP15K_FR_EN. They say nothing about how good the program is, only whether it

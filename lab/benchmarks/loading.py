@@ -1,4 +1,4 @@
-"""How long reading, merging and generating take, and how much memory: `python -m lab.benchmarks.loading [FOLDER ...]`.
+"""Measure time and memory of reading, merging and generating: `python -m lab.benchmarks.loading [FOLDER ...]`.
 
 Without folders it measures what it can make itself: a million N-Triples, and the generated `dbpedia1m` pair (written,
 then loaded). Each case runs in a process of its own, so that its peak memory is its own.

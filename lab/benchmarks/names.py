@@ -1,9 +1,9 @@
-"""What do names and values bring, with seeds and without? `names.py SET ... [--seeds 0 10 ...] [--channels ...]`.
+"""Measure what names and values add, with seeds and without: `names SET ... [--seeds 0 10 ...] [--channels ...]`.
 
 SET is a folder with source.nt, target.nt and links.tsv, or an OpenEA folder with ent_names_1 and ent_names_2. One run
 for each number of seeds (a share below 1, or a count) and each choice of channels, all with default settings; the
 seeds are drawn at random, all other links judge. Beside ours stand two baselines without seeds: equal labels (pairs of
-entities that share a normalised name nobody else has), and the mutual best by n-grams of the names, at the cut that the
+entities that alone share a normalised name), and the mutual best by n-grams of the names, at the cut that the
 truth says is best. Finished rows are lines of the JSON file and are not repeated; each carries protocol, version and
 machine.
 
@@ -102,7 +102,7 @@ def settings_of(channels: str, overrides: list[str]) -> Settings:
 
 
 def baselines(folder: Path, pair: LoadedPair) -> list[dict[str, Any]]:
-    """Equal labels, and the mutual best by n-grams at the best cut, which nobody without the truth could know."""
+    """Equal labels, and the mutual best by n-grams at the best cut, which only the truth shows."""
     sides = [_texts(pair, side) for side in (0, 1)]
     rows = [{"system": "equal labels", "seeds": 0, **_shares(vars(judged(equal_labels(*sides), pair.task.test_links)))}]
     source, target = (SideTexts(texts, [""] * len(texts.entities)) for texts in sides)
@@ -117,7 +117,7 @@ def baselines(folder: Path, pair: LoadedPair) -> list[dict[str, Any]]:
 
 
 def equal_labels(source: EntityTexts, target: EntityTexts) -> IntArray:
-    """Pairs of entities that share a normalised name which nobody else of either side has."""
+    """Pairs of entities that share a normalised name which no other entity of either side has."""
     owners: list[dict[str, set[int]]] = [{}, {}]
     for texts, of in zip((source, target), owners, strict=True):
         for owner, name in zip(texts.name_owners.tolist(), texts.names, strict=True):

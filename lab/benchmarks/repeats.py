@@ -1,4 +1,4 @@
-"""The same run over folds and random seeds: `repeats.py FOLDER ... [--folds 1 2 3 4 5] [--seeds 0 1 2] [--set K=V]`.
+"""Repeat a run over folds and random seeds: `repeats FOLDER ... [--folds 1 2 3] [--seeds 0 1 2] [--set K=V]`.
 
 Seeds are the train links of the fold, valid links choose epoch and calibrate, test links judge: OpenEA's protocol, 20 %
 of the links as seeds. Each run is one line of the JSON file: H@1, H@5 and MRR, source to target among all test targets,

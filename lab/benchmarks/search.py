@@ -1,4 +1,4 @@
-"""How fast and how well the nearest are found: every searcher on the same vectors, one line each.
+"""Measure speed and recall of every searcher on the same vectors, one line each.
 
     search.py [--entities 100000] [--dim 384] [--k 10] [--searchers torch,ivf,hnsw] [--device cpu] [--both] [--spread 1]
     search.py --vectors SOURCES.npy TARGETS.npy

@@ -1,4 +1,4 @@
-"""How long does a training step take on a GPU at a million entities? `python -m lab.benchmarks.step_gpu`.
+"""Measure a training step on a GPU at a million entities: `python -m lab.benchmarks.step_gpu`.
 
     step_gpu.py steps [FILE.npz]             ms a step and GPU memory: plain, captured, captured with tables on the host
     step_gpu.py profile                      kernels with the most time in a captured step

@@ -1,4 +1,4 @@
-"""What depends on the number of subgraphs: `subgraphs.py FOLDER ... [--parts 3,5,10] [--repeats 3] [--memory]`.
+"""Measure accuracy and memory by the number of subgraphs: `subgraphs FOLDER ... [--parts 3,5,10] [--repeats 3]`.
 
 Seeds = train + valid, as in the paper; methods CSG (METIS and landmarks, cap a quarter over an even share), CPS, SBP.
 Every division is trained in the plain setting of the 15K tables, in a process of its own: links kept, sizes, H@1 of the

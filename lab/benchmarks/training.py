@@ -1,4 +1,4 @@
-"""How fast the partitioned trainer is and how much memory it takes: two questions, one table each.
+"""Measure speed and memory of the trainer over subgraphs: two questions, one table each.
 
     training.py steps FOLDER [--parts 5 --cap 7500]      seconds of an epoch and a step for d = 64 and 128, and on what
     training.py memory FOLDER [--dim 64]                 peak memory of an epoch against the number of subgraphs

@@ -86,14 +86,14 @@ BEST_CHANGES: dict[str, dict[str, Any]] = {
         for name in ("DEBIAN_FILES_1M", "dbpedia1m", "DBpedia1M_EN_FR", "DBpedia1M_EN_DE")
     },
 }
-# The stand-ins have more entities than the sets of the paper.
-STAND_IN_SIZES = {"ContEA_FR_EN": (10, 30_000), "DEBIAN_FILES_1M": (40, 100_000)}
+# The replacements have more entities than the sets of the paper.
+REPLACEMENT_SIZES = {"ContEA_FR_EN": (10, 30_000), "DEBIAN_FILES_1M": (40, 100_000)}
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_the_plain_setting_is_the_papers(dataset: str) -> None:
     settings, table = BY_NAME[dataset, PLAIN].settings, table_of(dataset)
-    assert (settings.division.parts, settings.landmarks.cap) == STAND_IN_SIZES.get(dataset, SIZES[table])
+    assert (settings.division.parts, settings.landmarks.cap) == REPLACEMENT_SIZES.get(dataset, SIZES[table])
     assert settings.protocol.seeds_from == "train+valid"
     assert (settings.train.repartition_every, settings.integrate.method) == (0, "plain_average")
     assert settings.train.losses == DEFAULT_LOSSES
