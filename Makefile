@@ -48,6 +48,7 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m lab words
 
 # One thread for each of the two processes: threads that wait for each other beside another busy process lose most time.
 # Bytecode is kept, whatever the surroundings say: hundreds of tests start a process, and compiling torch again takes each 2 s.
@@ -63,38 +64,14 @@ fuzz: $(READY)
 	LARGEGNN_FUZZ=$${LARGEGNN_FUZZ:-10000} OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/fuzz
 
 bench: $(READY)
-	$(BIN)/python benchmarks/loading.py
-	$(BIN)/python benchmarks/division.py growth
+	$(BIN)/python -m lab.benchmarks.loading
+	$(BIN)/python -m lab.benchmarks.division growth
 
-# The generated pages, then the site, strictly: a link that leads nowhere is an error. Nothing is fetched.
+# The generated pages, then the site, strictly: a broken link is an error. Nothing is fetched.
 docs: $(DOCS_READY)
 	$(BIN)/python docs/scripts/commands_page.py
 	$(BIN)/python docs/scripts/settings_page.py
-	$(BIN)/python docs/scripts/tree.py
-	$(BIN)/python docs/scripts/idea_picture.py
-	$(BIN)/python benchmarks/figures.py
-	$(BIN)/python benchmarks/results_page.py
-	$(BIN)/python benchmarks/names.py --page
-	$(BIN)/python benchmarks/cluster_page.py
-	$(BIN)/python benchmarks/arithmetic.py
-	$(BIN)/python benchmarks/choices.py --page
-	$(BIN)/python benchmarks/calibration.py --page
-	$(BIN)/python benchmarks/rules.py --page
-	$(BIN)/python benchmarks/scorings.py --page
-	$(BIN)/python benchmarks/stand_ins.py --page
-	$(BIN)/python benchmarks/few_seeds.py --page
-	$(BIN)/python benchmarks/repeats.py --page
-	$(BIN)/python benchmarks/speed_page.py
-	$(BIN)/python benchmarks/growth.py --draw
-	$(BIN)/python benchmarks/division.py page
-	$(BIN)/python benchmarks/metis_cuts.py --page
-	$(BIN)/python benchmarks/landmarks.py --page
-	$(BIN)/python benchmarks/reviewing.py --page
-	$(BIN)/python benchmarks/serving.py --page
-	$(BIN)/python benchmarks/looking.py --page
-	$(BIN)/python benchmarks/updating.py --page
-	$(BIN)/python docs/scripts/traced.py
-	$(BIN)/python docs/scripts/front_page.py
+	$(BIN)/python -m lab tables
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 

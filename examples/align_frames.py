@@ -13,7 +13,7 @@ from largegnn.settings import TrainSettings
 
 
 def family(people: int, prefix: str, parent: str, spouse: str) -> pl.DataFrame:
-    """Triples of a made-up family, as a register with so many people knows it."""
+    """Return the triples of a synthetic family with this many people."""
     parents = [(i, parent, i // 3) for i in range(1, people)]
     spouses = [(i, spouse, (i * i + 7) % 300) for i in range(people)]
     triples = [(f"{prefix}{one}", what, f"{prefix}{other}") for one, what, other in parents + spouses if other < people]

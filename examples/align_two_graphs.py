@@ -1,6 +1,6 @@
 """From the files of two graphs to an alignment in files, kept in a run folder.
 
-Two graphs and their links are made up here; with graphs of your own start at `largegnn.align`. Files may be N-Triples,
+Two graphs and their links are generated; with graphs of your own start at `largegnn.align`. Files may be N-Triples,
 Turtle, TSV, CSV or Parquet, compressed or not. Seeds are the links you know; test links are for measuring alone.
 """
 

@@ -1,4 +1,4 @@
-"""Make up a small pair of graphs, write it as N-Triples, read it back and look at it."""
+"""Generate a small pair of graphs, write it as N-Triples, read it again and inspect it."""
 
 from __future__ import annotations
 

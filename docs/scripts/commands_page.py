@@ -1,10 +1,13 @@
-"""`docs/reference/commands.md` from the command line itself: `commands_page.py`.
+"""Write `docs/reference/commands.md` from the command line itself.
 
-In: the commands with their arguments, options and help. Out: a page with one section for each command.
+In: the commands with their arguments, options and help. Out: a page with one section for each command. An option that
+three commands or more share is described once, at the top.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,26 +19,33 @@ from largegnn.cli.app import app
 PAGE = Path(__file__).parents[1] / "reference" / "commands.md"
 HEAD = """# Commands
 
-Made from the program by `make docs`: `largegnn COMMAND --help` says the same.
+`make docs` writes this page from the program. `largegnn COMMAND --help` shows the options that most people need,
+`--help-all` all of them.
 
 Progress and log go to standard error, tables and JSON to standard output, results to files. Exit codes: 0 done, 2 bad
-input, 3 the machine refuses (disk, memory, a folder in use), 4 training fails, 128 + n ended by signal n.
+input, 3 out of memory or disk, or a folder in use, 4 training failed, 128 + n ended by signal n (130: interrupted).
 """
+SHARED = 3  # commands
+OF_SETTING = re.compile(r"\s*\((?:[a-z_]+\.)?[a-z_]+: (?:[^()]|\([^()]*\))*\)\s*$")
+Row = tuple[str, str]
 
 
 def render() -> str:
-    """The page as it has to be."""
+    """Return the page as it has to be."""
     group: Any = typer.main.get_command(app)
     context = typer.Context(group, info_name="largegnn")
-    blocks = [HEAD, "| command | what it does |\n|---|---|"]
     commands = dict(_commands(group, context))
-    blocks[-1] += "".join(
-        f"\n| [`{name}`](#{name.replace(' ', '-')}) | {_first(one.help)} |" for name, (one, _) in commands.items()
-    )
-    blocks.append("Before the command:\n\n" + _table(group, context))
+    rows = {name: _rows(command, inner) for name, (command, inner) in commands.items()}
+    counts = Counter(row for found in rows.values() for row in found if row[0].startswith("-"))
+    shared = [row for row, count in counts.items() if count >= SHARED]
+    blocks = [HEAD, "## Shared options\n\n" + _table(_rows(group, context) + shared)]
     for name, (command, inner) in commands.items():
         usage = command.get_usage(inner).removeprefix("Usage: ")
-        blocks.append(f"## {name}\n\n{_text(command.help)}\n\n```\n{usage}\n```\n\n{_table(command, inner)}")
+        own = [row for row in rows[name] if row not in shared]
+        blocks.append(f"## {name}\n\n{_text(command.help)}\n\n```\n{usage}\n```")
+        blocks += [_table(own)] if own else []
+        others = ", ".join(f"`{_long(row[0])}`" for row in rows[name] if row in shared)
+        blocks += [f"Shared: {others}."] if others else []
     return "\n\n".join(block.strip() for block in blocks) + "\n"
 
 
@@ -49,22 +59,34 @@ def _commands(group: Any, context: typer.Context) -> Iterator[tuple[str, tuple[A
             yield name, (command, inner)
 
 
-def _table(command: Any, context: typer.Context) -> str:
-    records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
-    rows = [f"| `{name}` | {_cell(text)} |" for name, text in filter(None, records) if name != "--help"]
-    return "\n".join(["| option | what it does |", "|---|---|", *rows])
+def _rows(command: Any, context: typer.Context) -> list[Row]:
+    """Name and help of each parameter, those that `--help` hides among them."""
+    found = []
+    for parameter in command.get_params(context):
+        hidden, parameter.hidden = getattr(parameter, "hidden", False), False
+        record = parameter.get_help_record(context)
+        parameter.hidden = hidden
+        if record is not None and "--help" not in parameter.opts and "--help-all" not in parameter.opts:
+            found.append((record[0], OF_SETTING.sub("", _text(record[1]))))
+    return found
+
+
+def _table(rows: list[Row]) -> str:
+    lines = [f"| `{name}` | {_cell(text)} |" for name, text in rows]
+    return "\n".join(["| option | meaning |", "|---|---|", *lines])
+
+
+def _long(name: str) -> str:
+    """The long form of an option."""
+    return next(word for word in re.split(r"[ ,/]+", name) if word.startswith("--"))
 
 
 def _cell(text: str) -> str:
-    return _text(text).replace("|", r"\|").replace("*", r"\*")
+    return text.replace("|", r"\|").replace("*", r"\*")
 
 
 def _text(text: str) -> str:
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
-
-
-def _first(text: str) -> str:
-    return _text(text).split("\n\n")[0]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`docs/reference/settings.md` from the settings themselves: `settings_page.py`.
+"""Write `docs/reference/settings.md` from the settings themselves.
 
 In: every setting with its default, what is allowed and what it does. Out: a page with one table for each section.
 """
@@ -17,14 +17,14 @@ from largegnn.settings import PRESETS, WORLD_PRESETS, Section, Settings, WorldSe
 from largegnn.settings.describe import SettingInfo
 
 PAGE = Path(__file__).parents[1] / "reference" / "settings.md"
+MOST_SHOWN = 90  # characters of a default
 HEAD = """# Settings
 
-Made from the program by `make docs`. `largegnn config > settings.toml` writes the same as a file to edit.
+`make docs` writes this page from the program; `largegnn config > settings.toml` writes the same as a file to edit.
 
-Settings come from five places, later ones win: the defaults, `--preset NAME`, `--config FILE`,
-`--set section.key=value`, a flag of its own such as `--rounds`. A run folder keeps all of them in `config.toml`. In
-Python, `Settings(...)` or a mapping such as `{"train.epochs": 10}`. An unknown key or a value that is not allowed is
-refused with what is allowed.
+Later ones win: the defaults, `--preset NAME`, `--config FILE`, `--set section.key=value`, an option of its own such as
+`--rounds`. A run folder keeps all settings in `config.toml`. In Python: `Settings(...)`, or a mapping such as
+`{"train.epochs": 10}`. An unknown key or a wrong value is refused with what is allowed.
 """
 
 
@@ -40,9 +40,9 @@ def render() -> str:
         title = f"## {section}\n\n{_about(model)}" if section else "## Of the whole run"
         blocks.append(f"{title}\n\n{_table(settings)}")
     blocks.append(
-        "## Of `largegnn generate`\n\nA file of its own, or `--set key=value`.\n\n"
-        + _presets(WORLD_PRESETS)
-        + "\n\n"
+        "## Of `largegnn generate`\n\nA file of its own, or `--set key=value`. Presets: "
+        + ", ".join(f"`{name}`" for name in WORLD_PRESETS)
+        + ".\n\n"
         + _table(describe(WorldSettings))
     )
     return "\n\n".join(block.strip() for block in blocks) + "\n"
@@ -57,13 +57,24 @@ def _flag_of_key() -> dict[str, str]:
 
 
 def _table(settings: Iterable[SettingInfo]) -> str:
-    rows = ["| setting | default | allowed | what it does |", "|---|---|---|---|"]
+    rows = ["| setting | default | meaning |", "|---|---|---|"]
     flags = _flag_of_key()
     for setting in settings:
         flag = f"<br>`{flags[setting.key]}`" if setting.key in flags else ""
         default = toml_value(setting.default).replace("|", r"\|")
-        rows.append(f"| `{setting.key}`{flag} | `{default}` | {_cell(setting.allowed)} | {_cell(setting.help)} |")
+        default = "a list" if len(default) > MOST_SHOWN else f"`{default}`"
+        names = _values(setting)
+        rows.append(f"| `{setting.key}`{flag} | {default} | {_cell(setting.help)}{names} |")
     return "\n".join(rows)
+
+
+def _values(setting: SettingInfo) -> str:
+    """The values a setting may have, where its help does not name all of them."""
+    if not setting.allowed.startswith("one of "):
+        return ""
+    values = setting.allowed.removeprefix("one of ")
+    known = all(value in f"{setting.help} {setting.default}" for value in values.split(", ") if value[:2] != "or")
+    return "" if known else f" One of: {_cell(values)}."
 
 
 def _presets(presets: dict[str, dict[str, Any]]) -> str:

@@ -23,7 +23,6 @@ from largegnn.cli.export import export_command
 from largegnn.cli.generate import generate_command
 from largegnn.cli.inspect import inspect_command
 from largegnn.cli.report import report_command
-from largegnn.cli.reproduce import reproduce_command
 from largegnn.cli.review import review_command
 from largegnn.cli.serve import serve_command
 from largegnn.cli.train import train_command
@@ -55,7 +54,6 @@ app.command("inspect")(inspect_command)
 app.command("generate")(generate_command)
 app.command("config")(config_command)
 app.command("download")(download_command)
-app.command("reproduce")(reproduce_command)
 app.add_typer(cluster_commands, name="cluster")
 
 

@@ -7,7 +7,7 @@ graph is written in ParHIP's binary form to shared memory, where that has room, 
 Cost: about linear in the edges. The file has 16 bytes for each edge end and each node.
 One thread gives the same parts for the same seed. Several threads race: the parts differ a little from run to run.
 
-# Departs: the paper divides with METIS, which `configs/paper` names.
+# Departs: the paper divides with METIS, which `lab/configs` names.
 """
 
 from __future__ import annotations

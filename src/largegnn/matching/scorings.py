@@ -147,7 +147,7 @@ def _best_at(ends: IntArray, scores: FloatArray) -> FloatArray:
     return best[ends]
 
 
-# By valid links (benchmarks/stand_ins.py): the weights of CSLS and cosine were learnt from ContEA_FR_EN, and no others
+# By valid links: the weights of CSLS and cosine were learnt from ContEA_FR_EN, and no others
 # order the pairs of other sets better; all others are means of what was fitted to two of three sets at a time.
 # Scores of a transport are logarithms, and ranks are whole numbers, so their margins are large.
 COSINE = Scoring(_cosine, 0.25, StandIn({"csls": 3.2, "support": 0.8}, (13.0, 10.0), -2.1))

@@ -7,7 +7,7 @@ from typing import Any
 __all__ = ["METHODS", "PRESETS", "WORLD_PRESETS"]
 
 # The paper's sizes, for 15 thousand, 100 thousand and a million entities a side; for a million also the settings of
-# training that `configs/paper` measures there.
+# training that `lab/configs` measures there.
 PRESETS: dict[str, dict[str, Any]] = {
     "15k": {"division": {"parts": 5}, "landmarks": {"cap": 7_500}},
     "100k": {"division": {"parts": 10}, "landmarks": {"cap": 25_000}},

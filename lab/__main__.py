@@ -1,0 +1,201 @@
+"""The commands of the laboratory: `python -m lab COMMAND`, called from the root of the repository.
+
+- `reproduce` runs what is missing of the paper's tables, and shows the paper's figures beside ours
+- `tables` writes the page of results, and every other page that shows records
+- `words` lists words that the project no longer uses
+- `supersede` moves records that are replaced to `lab/results/superseded`
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lab import CONFIGS, RESULTS, ROOT
+from lab.systems import TABLES, PaperSystem, Table, read_systems
+from largegnn.cli import options
+from largegnn.errors import InputError, LargeGNNError, StorageError
+
+if TYPE_CHECKING:
+    from lab.records import ResultRecord
+
+__all__ = ["app", "main"]
+
+_log = logging.getLogger("largegnn.lab")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="The laboratory of LargeGNN.")
+
+
+@app.command("reproduce")
+def reproduce_command(
+    table: Annotated[
+        list[str] | None, typer.Option("--table", help=f"One of {', '.join(TABLES)}. May be repeated. Default: all.")
+    ] = None,
+    data: Annotated[Path, typer.Option("--data", help="Folder of the data set folders.")] = Path("data"),
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="Runs of each system, with random seeds 0, 1, ...")
+    ] = 3,
+    dataset: Annotated[list[str] | None, typer.Option("--dataset", help="Only this data set. May be repeated.")] = None,
+    system: Annotated[list[str] | None, typer.Option("--system", help="Only this system. May be repeated.")] = None,
+    work: Annotated[Path, typer.Option("--work", help="Folder for runs, records and tables.")] = Path("runs/reproduce"),
+    results: Annotated[
+        Path | None, typer.Option("--results", help="Folder of records. What has a record is not run.")
+    ] = None,
+    configs: Annotated[Path, typer.Option("--configs", help="Folder of the systems' files.")] = CONFIGS,
+    device: Annotated[str, typer.Option("--device", help="Device: auto, cpu or cuda.")] = "auto",
+    keep_runs: Annotated[bool, typer.Option("--keep-runs", help="Keep the run folders of finished runs.")] = False,
+    supersede: Annotated[
+        str | None,
+        typer.Option(
+            "--supersede",
+            metavar="REASON",
+            help="Make records anew that were made with other settings or do not say their origin. "
+            "The old ones move to the folder superseded, with this reason.",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what is missing and run nothing.")] = False,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Run what is missing of the paper's tables, and show the paper's figures beside ours. Resumes by itself."""
+    from lab.records import read_results
+    from lab.reproduce import missing_data, plan_runs, reproduce
+
+    tables = _tables(table)
+    if device not in ("auto", "cpu", "cuda"):
+        raise InputError(f"no device is called {device!r}", expected="auto, cpu or cuda")
+    systems = _chosen(read_systems(configs), tables, dataset, system)
+    records_folder = work / "results" if results is None else results
+    absent = missing_data(systems, data)
+    for name, remedy in absent.items():
+        _log.warning("%s is not in %s: %s", name, data, remedy)
+    if dry_run:
+        records = read_results(records_folder)
+        for run in plan_runs([one for one in systems if one.dataset not in absent], records, repeats):
+            _log.info("to run: %s on %s, random seed %d", run.system.name, run.system.dataset, run.random_seed)
+    else:
+        _refuse_nothing(systems, absent, read_results(records_folder), data)
+        records = reproduce(
+            systems, data, records_folder, work, repeats, device, keep_runs=keep_runs, superseded_for=supersede
+        )
+    _show(systems, records, tables, work, absent, as_json)
+
+
+def _tables(names: list[str] | None) -> list[Table]:
+    for name in names or []:
+        if name not in TABLES:
+            raise InputError(f"the paper has no table {name!r}", expected=f"one of {', '.join(TABLES)}")
+    return [table for table in TABLES if not names or table in names]
+
+
+def _chosen(
+    systems: list[PaperSystem], tables: list[Table], datasets: list[str] | None, names: list[str] | None
+) -> list[PaperSystem]:
+    for given, known, what in (
+        (datasets, {system.dataset for system in systems}, "data set"),
+        (names, {system.name for system in systems}, "system"),
+    ):
+        for name in given or []:
+            if name not in known:
+                raise InputError(f"no {what} is called {name!r}", expected=f"one of {', '.join(sorted(known))}")
+    return [
+        system
+        for system in systems
+        if set(system.tables) & set(tables)
+        and (not datasets or system.dataset in datasets)
+        and (not names or system.name in names)
+    ]
+
+
+def _refuse_nothing(
+    systems: list[PaperSystem], absent: dict[str, str], records: list[ResultRecord], data: Path
+) -> None:
+    """Refuse a call that could neither run nor show anything."""
+    if not systems:
+        raise InputError("no system is left to run", fix="name fewer of --table, --dataset and --system")
+    if all(system.dataset in absent for system in systems) and not records:
+        raise InputError(
+            "none of the data sets is there",
+            where=str(data),
+            expected=f"a folder with {' or '.join(absent)}",
+            fix=next(iter(absent.values())),
+        )
+
+
+def _show(
+    systems: list[PaperSystem],
+    records: list[ResultRecord],
+    tables: list[Table],
+    work: Path,
+    absent: dict[str, str],
+    as_json: bool,
+) -> None:
+    """The tables as Markdown and JSON in files, and one of the two on standard output."""
+    from lab.tables import make_rows, rows_as_json, table_markdown
+
+    found: dict[str, Any] = {}
+    pages = []
+    for table in tables:
+        rows = make_rows(systems, records, table)
+        found[table] = rows_as_json(rows, table) | {
+            "missing_data": {name: remedy for name, remedy in absent.items() if name in {row.dataset for row in rows}}
+        }
+        pages.append(f"## {table}\n\n{table_markdown(rows, table)}")
+    markdown, text = "\n\n".join(pages) + "\n", json.dumps(found, indent=1) + "\n"
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        (work / "tables.md").write_text(markdown, encoding="utf-8")
+        (work / "tables.json").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"cannot write the tables to {work}: {error.strerror or error}") from error
+    typer.echo(text if as_json else markdown, nl=False)
+    _log.info("tables: %s and %s", work / "tables.md", work / "tables.json")
+
+
+@app.command("tables")
+def tables_command() -> None:
+    """Write docs/results.md and every other page that shows records."""
+    from lab.pages import write_pages
+
+    for page in write_pages():
+        typer.echo(f"written: {page.relative_to(ROOT)}")
+
+
+@app.command("words")
+def words_command() -> None:
+    """List words that the project no longer uses, each with what to write instead. Fails where there are some."""
+    from lab.words import check_words
+
+    found = check_words()
+    typer.echo("".join(f"{line}\n" for line in found), nl=False)
+    raise typer.Exit(1 if found else 0)
+
+
+@app.command("supersede")
+def supersede_command(
+    file: Annotated[str, typer.Argument(help="A file of lines in lab/results, without its ending.")],
+    key: Annotated[str, typer.Argument(help="The key of a record; * stands for anything.")],
+    reason: Annotated[str, typer.Argument(help="Why the records are replaced.")],
+) -> None:
+    """Move records of a benchmark to lab/results/superseded. Their benchmark then makes them again."""
+    from lab.lines import supersede_lines
+
+    moved = supersede_lines(RESULTS / f"{file}.jsonl", key, reason)
+    typer.echo(f"{moved} records moved to lab/results/superseded")
+
+
+def main() -> None:
+    """Run a command; an error of ours ends with its message and exit code."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    try:
+        app(prog_name="python -m lab")
+    except LargeGNNError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Measurements that someone will make again: `python -m lab.benchmarks.NAME --help`."""

@@ -1,1 +1,0 @@
-"""The paper's systems, their records and tables."""
