@@ -1,35 +1,22 @@
-"""The stage `report`: what people look at, written into the run folder: pairs, unmatched entities, figures.
-
-The files are the entries of the table of pages; a page is a function of what a finished run is, and a path.
-"""
+"""Sum up a run: its settings, what each finished stage cost and found. The files are those of `review.pages`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from largegnn.artifacts import (
-    Alignment,
-    AlignmentTask,
     Cost,
     DivisionPlan,
     Evaluation,
-    IntArray,
     PartitionQuality,
-    RelationAlignment,
-    TaskNames,
     to_plain,
 )
-from largegnn.artifacts.literal_evidence import LiteralEvidence
-from largegnn.artifacts.literals import Literals
 from largegnn.artifacts.update import UpdateReport
 from largegnn.data.summary import LoadSummary
-from largegnn.seams.tables import PAGES
-from largegnn.settings import ReportSettings, Settings
+from largegnn.review.pages import ReportInputs, ReportOutcome, ReportResult, report
+from largegnn.settings import Settings
 from largegnn.version import __version__
 
 if TYPE_CHECKING:  # whoever only looks at a run need not load what trains and divides
@@ -39,7 +26,7 @@ if TYPE_CHECKING:  # whoever only looks at a run need not load what trains and d
     from largegnn.stages.search import SearchOutcome
     from largegnn.stages.train import TrainOutcome
 
-__all__ = ["ReportInputs", "ReportOutcome", "Reported", "RunSummary", "report"]
+__all__ = ["ReportInputs", "ReportOutcome", "ReportResult", "RunSummary", "report"]
 
 
 @dataclass(frozen=True)
@@ -94,49 +81,3 @@ class RunSummary:
             "settings": self.settings.model_dump(mode="json"),
             **({} if self.update is None else {"update": to_plain(self.update)}),
         }
-
-
-@dataclass(frozen=True)
-class ReportInputs:
-    """What a page is made of; `duplicates` (d, 2) are entities of one side with equal names that contradict nothing."""
-
-    task: AlignmentTask
-    names: TaskNames
-    alignment: Alignment
-    summary: RunSummary
-    duplicates: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
-    relations: RelationAlignment = field(default_factory=RelationAlignment.empty)
-    literals: Literals | None = None
-
-
-@dataclass(frozen=True)
-class ReportOutcome:
-    """The files written, with the rows in each."""
-
-    files: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Reported:
-    """Pages in the run folder."""
-
-    outcome: ReportOutcome
-
-
-def report(
-    task: AlignmentTask,
-    names: TaskNames,
-    alignment: Alignment,
-    summary: RunSummary,
-    report: ReportSettings,
-    folder: Path,
-    literal_evidence: LiteralEvidence | None = None,
-    relations: RelationAlignment | None = None,
-    literals: Literals | None = None,
-) -> Reported:
-    """Write every page the settings name."""
-    equal = LiteralEvidence.empty() if literal_evidence is None else literal_evidence
-    answering = RelationAlignment.empty() if relations is None else relations
-    inputs = ReportInputs(task, names, alignment, summary, equal.duplicates, answering, literals)
-    files = {name.rpartition(":")[2]: PAGES[name](inputs, folder / name.rpartition(":")[2]) for name in report.pages}
-    return Reported(ReportOutcome(files))
