@@ -17,8 +17,7 @@ from largegnn import api
 from largegnn.artifacts import REASONS, PairFigures
 from largegnn.errors import InputError
 from largegnn.pipeline import run_pipeline
-from largegnn.settings import Settings, TrainSettings
-from largegnn.settings import STEPS
+from largegnn.settings import STEPS, Settings, TrainSettings
 from tests.cli.small_runs import WORLD
 
 QUICK = Settings(device="cpu", train=TrainSettings(dim=8, epochs=4, repartition_every=0))

@@ -19,8 +19,7 @@ import largegnn
 from largegnn.artifacts import EntityEmbeddings, Evaluation, TrainedModel
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.errors import InputError
-from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.settings import STEPS
+from largegnn.settings import PRESETS, STEPS, Settings, resolve
 from largegnn.stages.train import TrainOutcome
 from tests.cli.small_runs import QUICK, call, make_pair
 

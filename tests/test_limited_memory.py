@@ -12,8 +12,7 @@ import pytest
 from largegnn import api
 from largegnn.run import Run
 from largegnn.runfolder.store import RunStore
-from largegnn.settings import Settings, WorldSettings
-from largegnn.settings import STEPS
+from largegnn.settings import STEPS, Settings, WorldSettings
 
 # All scores of 4,900 test links are 96 MB; with the default of 4 GB the run dies in the search.
 PAIR = WorldSettings(

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from largegnn import pipeline
 from largegnn.artifacts import AlignmentTask, MergedGraph
 from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
 from largegnn.machine import metering
-from largegnn import pipeline
 from largegnn.run import Run
 from largegnn.runfolder.store import RunStore
 from largegnn.settings import DataSettings, ProtocolSettings, Settings

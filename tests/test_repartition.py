@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from largegnn import repartition
 from largegnn.artifacts import DivisionPlan, SubgraphSet
 from largegnn.data.inputs import DataInput
-from largegnn import repartition
 from largegnn.pipeline import run_pipeline
 from largegnn.repartition import Repartitioner
 from largegnn.run import Run

@@ -18,9 +18,9 @@ from largegnn.artifacts import AlignmentTask, DivisionPlan, EntityEmbeddings, Ro
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.data.inputs import DataInput
 from largegnn.pipeline import run_pipeline
+from largegnn.rounds import RoundsOutcome
 from largegnn.run import Run
 from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.rounds import RoundsOutcome
 from largegnn.stages.subgraphs import divide_again
 from largegnn.stages.train import train
 from tests.noisy_vectors import noisy_vectors, tiny_task

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from largegnn import api
+from largegnn import update as updating
 from largegnn.artifacts import (
     REASONS,
     Alignment,
@@ -23,14 +24,12 @@ from largegnn.artifacts import (
 from largegnn.artifacts.update import UpdateReport
 from largegnn.errors import InputError
 from largegnn.evaluation.metrics import rank_links
-from largegnn.result import AlignmentResult
-from largegnn import update as updating
 from largegnn.pipeline import run_pipeline
+from largegnn.result import AlignmentResult
 from largegnn.run import Run
-from largegnn.update import cost_of_adding
-from largegnn.settings import PRESETS, Settings, WorldSettings, resolve
-from largegnn.settings import STEPS
+from largegnn.settings import PRESETS, STEPS, Settings, WorldSettings, resolve
 from largegnn.stages.integrate import integrate
+from largegnn.update import cost_of_adding
 
 WORLD = WorldSettings(
     source_entities=360,

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
     from largegnn.datasets.download import Download
     from largegnn.datasets.generator import GeneratedPair
-    from largegnn.planning.inspection import Inspection
     from largegnn.figures import Comparison
+    from largegnn.planning.inspection import Inspection
 
 __all__ = [
     "Division",

@@ -26,7 +26,17 @@ if TYPE_CHECKING:
     from largegnn.matching.scorings import Scoring
     from largegnn.matching.search import Searcher
 
-__all__ = ["ENCODERS", "EXPORTERS", "PARTITIONERS", "READERS", "SCORINGS", "SEARCHERS", "TABLES", "Table", "load_address"]
+__all__ = [
+    "ENCODERS",
+    "EXPORTERS",
+    "PARTITIONERS",
+    "READERS",
+    "SCORINGS",
+    "SEARCHERS",
+    "TABLES",
+    "Table",
+    "load_address",
+]
 
 _Part = TypeVar("_Part")
 _SHOWN = 100

@@ -28,6 +28,7 @@ from largegnn.data.summary import LoadSummary
 from largegnn.errors import InputError
 from largegnn.planning.division_plan import plan_for
 from largegnn.repartition import Repartitioner
+from largegnn.review.pages import report
 from largegnn.rounds import advise_rounds, run_rounds
 from largegnn.run import Run, channels_of_data
 from largegnn.runfolder.inputs import InputFile, RunInput, plain_files, read_input
@@ -41,13 +42,13 @@ from largegnn.stages.literals import literals as compare_literals
 from largegnn.stages.match import match
 from largegnn.stages.merge import merge
 from largegnn.stages.partition import partition
-from largegnn.stages.report import report
 from largegnn.stages.search import search
 from largegnn.stages.subgraphs import subgraphs
 from largegnn.stages.train import train
 from largegnn.version import __version__
 
 __all__ = ["LoadResult", "load", "run_pipeline", "run_task"]
+
 
 def run_pipeline(
     folder: Path,
@@ -108,7 +109,9 @@ def _align(step: Steps, store: RunStore, inputs: RunInput, settings: Settings) -
     channels = channels_of_data(loaded.task, names, literals, settings)
     hidden = loaded.task.without_test_links()
     own_seed = derived_seed(seed, "literals")
-    compared = step("literals", compare_literals, hidden, names, literals, channels, protocol, settings.compare, own_seed)
+    compared = step(
+        "literals", compare_literals, hidden, names, literals, channels, protocol, settings.compare, own_seed
+    )
     evidence = compared.literal_evidence
     task = hidden.with_anchors(evidence.anchors)
 
@@ -134,7 +137,9 @@ def _align(step: Steps, store: RunStore, inputs: RunInput, settings: Settings) -
                 "train", train, task, cut, *training, own_seed, divisions=divisions, device=device, work=work
             )
         model, work = trained.model, step.work_folder("integrate")
-        encoded = step("integrate", integrate, task, model, cut, settings.train, settings.integrate, device=device, work=work)
+        encoded = step(
+            "integrate", integrate, task, model, cut, settings.train, settings.integrate, device=device, work=work
+        )
         embeddings = encoded.embeddings
         if settings.rounds.number:
             work, own_seed = step.work_folder("rounds"), derived_seed(seed, "rounds")

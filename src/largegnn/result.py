@@ -31,22 +31,22 @@ from largegnn.artifacts import (
 from largegnn.artifacts.literals import Literals
 from largegnn.data.names import EntityNames
 from largegnn.errors import InputError
+from largegnn.review.pages import ReportInputs
 from largegnn.run import Run, RunSummary
 from largegnn.stages.literals import LiteralsOutcome
 from largegnn.stages.match import MatchOutcome
-from largegnn.stages.report import ReportInputs
 
 if TYPE_CHECKING:
     import polars as pl
 
     from largegnn.export import Exporter
     from largegnn.export.info import ExportInfo
+    from largegnn.review.charts import Charts
     from largegnn.review.explain import Explainer, Explanation
     from largegnn.review.labels import Labels
-    from largegnn.review.notebook import Charts
-    from largegnn.review.reconcile.reconciler import Reconciler
     from largegnn.review.session import ReviewSession
     from largegnn.review.values import PairValues
+    from largegnn.services.reconciler import Reconciler
 
 __all__ = ["AlignmentResult"]
 
@@ -85,7 +85,7 @@ class AlignmentResult:
 
     def _repr_html_(self) -> str:
         """The first pairs as a table, for notebooks."""
-        from largegnn.review.notebook import pairs_html
+        from largegnn.review.templating import pairs_html
 
         if self.summary.match is None:
             return f"<p>{html.escape(repr(self))}</p>"
@@ -93,7 +93,7 @@ class AlignmentResult:
 
     def plot(self) -> Charts:
         """The charts of the report: pairs by confidence, score and margin, reliability, training, division."""
-        from largegnn.review.notebook import charts_of
+        from largegnn.review.report_page import charts_of
 
         literals = self.run.artifact("literals", Literals)
         task = self.run.task.without_test_links()
@@ -142,14 +142,14 @@ class AlignmentResult:
     @property
     def relations(self) -> pl.DataFrame:
         """The aligned relations: source, target, inverse, mapping, score, shares, count, examples."""
-        from largegnn.review.relations import relations_table
+        from largegnn.review.tables import relations_table
 
         return relations_table(self.run.artifact("relations", RelationAlignment), self.names)
 
     @property
     def unmatched(self) -> pl.DataFrame:
         """The entities without a pair: side, entity, reason, best candidate, what that is matched with."""
-        from largegnn.review.unmatched import unmatched_table
+        from largegnn.review.tables import unmatched_table
 
         return unmatched_table(self.task, self.names, self.alignment)
 
@@ -238,9 +238,9 @@ class AlignmentResult:
 
     def reconciler(self, side: str = "target") -> Reconciler:
         """Answers queries for entities of one side, as `largegnn serve` does; all indexes are made here."""
-        from largegnn.review.neighborhood import NeighborIndex
-        from largegnn.review.reconcile.catalogue import Catalogue
-        from largegnn.review.reconcile.reconciler import Reconciler
+        from largegnn.review.neighbors import NeighborIndex
+        from largegnn.services.catalogue import Catalogue
+        from largegnn.services.reconciler import Reconciler
 
         task = self.run.task
         catalogue = Catalogue(self._labels, NeighborIndex(task), ("source", "target").index(side))
@@ -274,7 +274,7 @@ class AlignmentResult:
         prefixes: dict[str, str] | None = None,
     ) -> ExportInfo:
         """What files say of where they come from."""
-        from largegnn.review.origin import export_info
+        from largegnn.review.pages import export_info
 
         return export_info(
             self.summary, self.title, base_iri=base_iri, target_base_iri=target_base_iri, prefixes=prefixes

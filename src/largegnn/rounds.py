@@ -100,9 +100,7 @@ class _Rounds:
         sides = near.source_neighbors, near.target_neighbors
         # The precision the user wants of the final pairs is no measure for seeds.
         relaxed = settings.match.model_copy(update={"min_precision": 0.0})
-        matched = match(
-            task, embeddings, *sides, protocol, self.channels, relaxed, self.evidence, device=self.device
-        )
+        matched = match(task, embeddings, *sides, protocol, self.channels, relaxed, self.evidence, device=self.device)
         alignment = matched.alignment
         pairs = alignment.pairs[alignment.mutual & (alignment.confidence >= settings.rounds.min_confidence)]
         valid = task.held_out(protocol.seeds_from)

@@ -249,9 +249,7 @@ class Run:
         )
 
 
-def channels_of_data(
-    task: AlignmentTask, names: TaskNames, literals: Literals, settings: Settings
-) -> tuple[str, ...]:
+def channels_of_data(task: AlignmentTask, names: TaskNames, literals: Literals, settings: Settings) -> tuple[str, ...]:
     """The channels of the settings; for auto, all that the data allow, in the order they propose candidates."""
     if settings.channels != ("auto",):
         return settings.channels

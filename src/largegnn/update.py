@@ -138,9 +138,7 @@ def _warn_of_growth(run: Run, grown: EnlargedTask) -> None:
         )
 
 
-def _build(
-    folder: Path, old: Run, grown: EnlargedTask, settings: Settings, inputs: dict[str, InputFile]
-) -> None:
+def _build(folder: Path, old: Run, grown: EnlargedTask, settings: Settings, inputs: dict[str, InputFile]) -> None:
     """Fill a new run folder by the pipeline, with some steps computed from the old run instead of from nothing."""
     old_task = old.artifact("task", AlignmentTask)
     found: NewRows | None = None

@@ -17,8 +17,7 @@ import torch
 
 from largegnn import api
 from largegnn.cli import main
-from largegnn.settings import WorldSettings
-from largegnn.settings import STEPS
+from largegnn.settings import STEPS, WorldSettings
 
 # 150 of the 380 entities have a counterpart; a third of these links are seeds, a third chooses, a third measures.
 WORLD = WorldSettings(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from largegnn.api import open_run
 from largegnn.data.decisions import Decision
-from largegnn.review.decision_log import DecisionLog
+from largegnn.review.decisions import DecisionLog
 from tests.cli.small_runs import QUICK, call
 
 

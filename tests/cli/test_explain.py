@@ -82,7 +82,7 @@ def test_an_unmatched_entity_is_told_who_has_its_candidate(finished: Path, resul
     shown = call("explain", finished, row["entity"], "--side", row["side"]).stdout
     assert f"{row['entity']} ({row['side']}) is unmatched" in shown
     assert f"Its best candidate {row['best_candidate']} is matched with {row['matched_with']}." in shown
-    assert f"matched instead: {row['matched_with']}" in shown
+    assert f"matched elsewhere: {row['matched_with']}" in shown
     assert "not accepted" in shown
     for reason, words in (("below threshold", "its best pair is below the threshold"),):
         below = result.unmatched.filter(pl.col("reason") == reason)

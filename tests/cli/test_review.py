@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from largegnn.data.decisions import Decision
-from largegnn.review.decision_log import DecisionLog
+from largegnn.review.decisions import DecisionLog
 from tests.cli.small_runs import call
 
 pytest.importorskip("fastapi")

@@ -16,13 +16,12 @@ from largegnn.data.load import LoadSummary
 from largegnn.datasets.generator import generate_pair
 from largegnn.errors import StorageError
 from largegnn.matching.relations import align_relations
-from largegnn.seams.tables import PAGES
-from largegnn.settings import ReportSettings, Settings
+from largegnn.review.pages import PAGES, ReportInputs
 from largegnn.run import RunSummary
-from largegnn.stages.report import ReportInputs, report
+from largegnn.settings import ReportSettings, Settings
 from tests.noisy_vectors import TINY, noisy_vectors
 
-every_page = pytest.mark.parametrize("name", PAGES.own_names)
+every_page = pytest.mark.parametrize("name", PAGES)
 
 
 @pytest.fixture(scope="module")
@@ -109,17 +108,4 @@ def test_what_cannot_be_written_is_told(name: str, inputs: ReportInputs, tmp_pat
 
 
 def test_the_default_pages_are_all_there_are() -> None:
-    assert set(ReportSettings().pages) == set(PAGES.own_names)
-
-
-def count_entities(inputs: ReportInputs, path: Path) -> int:
-    path.write_text(f"{inputs.task.num_entities} entities\n")
-    return 1
-
-
-def test_a_page_of_ones_own_has_the_name_of_its_function(inputs: ReportInputs, tmp_path: Path) -> None:
-    settings = ReportSettings(pages=("report.json", f"{__name__}:count_entities"))
-    task, names, alignment, summary = inputs.task, inputs.names, inputs.alignment, inputs.summary
-    made = report(task, names, alignment, summary, settings, tmp_path)
-    assert made.outcome.files == {"report.json": 1, "count_entities": 1}
-    assert (tmp_path / "count_entities").read_text() == f"{task.num_entities} entities\n"
+    assert set(ReportSettings().pages) == set(PAGES)

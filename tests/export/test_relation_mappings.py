@@ -11,7 +11,7 @@ import pytest
 from largegnn.artifacts import RelationAlignment, StringTable, TaskNames
 from largegnn.errors import InputError
 from largegnn.export import export, export_relations, file_of_form, form_names
-from largegnn.review.relations import relations_table
+from largegnn.review.tables import relations_table
 from tests.export.nasty import INFO, table_of
 from tests.export.test_sssom import parsed, uses_sssom
 

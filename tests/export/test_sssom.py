@@ -18,7 +18,7 @@ from largegnn.data.iri import PACKED, decode_names, encode_names
 from largegnn.errors import InputError
 from largegnn.export import export
 from largegnn.export.curies import choose_prefixes, shorten
-from largegnn.review.decision_files import decisions_sssom
+from largegnn.review.decisions import decisions_sssom
 from tests.export.nasty import INFO, NASTY, UNCALIBRATED, name_lists, nasty_pairs, table_of
 
 # The package asks a dozen things of pandas that pandas is giving up. All else is still an error.

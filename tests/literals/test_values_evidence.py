@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from largegnn.settings.comparing import DEFAULT_COMPARATORS
 
 from largegnn.artifacts import IntArray
 from largegnn.artifacts.literals import Literals
@@ -13,7 +14,6 @@ from largegnn.literals.duplicates import find_duplicates
 from largegnn.literals.profiles import profile_predicates
 from largegnn.literals.texts import texts_of_side
 from largegnn.literals.values_evidence import Correspondence, SideValues, learn_correspondences, value_evidence
-from largegnn.settings.comparing import DEFAULT_COMPARATORS
 from tests.literals.made_literals import literals_of
 
 COUNT = 100

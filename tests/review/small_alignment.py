@@ -18,9 +18,9 @@ from largegnn.artifacts import (
 from largegnn.artifacts.literals import Literals
 from largegnn.matching.calibration import uncalibrated
 from largegnn.matching.thresholds import Threshold
+from largegnn.run import RunSummary
 from largegnn.settings import Settings
 from largegnn.stages.match import MatchOutcome
-from largegnn.run import RunSummary
 from largegnn.stages.train import TrainOutcome
 
 # Ids of the toy: a..e are 0..4, A..F are 5..10; a = A and c = C are seeds.

@@ -15,8 +15,7 @@ import pytest
 from largegnn.data.decisions import Decision, read_decisions, verdicts
 from largegnn.errors import InputError, StorageError
 from largegnn.export.info import ExportInfo
-from largegnn.review.decision_files import decisions_sssom, decisions_tsv, write_decisions
-from largegnn.review.decision_log import DecisionLog
+from largegnn.review.decisions import DecisionLog, decisions_sssom, decisions_tsv, write_decisions
 
 INFO = ExportInfo(
     "1", "run", "source", "target", "", "csls", "mutual_top1", 0.5, True, datetime.date(2026, 1, 2), "http://x.org/"
@@ -82,7 +81,7 @@ def test_a_line_cut_off_is_skipped_and_the_next_one_is_whole(tmp_path: Path) -> 
 
 def test_no_decision_that_was_answered_is_lost_by_a_kill(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from largegnn.review.decision_log import *\n"
+        "import sys; from pathlib import Path; from largegnn.review.decisions import *\n"
         "from largegnn.data.decisions import *\n"
         "log = DecisionLog(Path(sys.argv[1]))\n"
         "for number in range(100_000):\n"

@@ -19,8 +19,8 @@ from largegnn.artifacts import (
     TaskNames,
 )
 from largegnn.matching.thresholds import Threshold
+from largegnn.review.pages import ReportInputs
 from largegnn.review.report_page import report_html
-from largegnn.stages.report import ReportInputs
 from tests.review.small_alignment import toy_alignment, toy_literals, toy_summary
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>\u202e'

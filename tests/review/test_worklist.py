@@ -28,17 +28,17 @@ def rows(session: ReviewSession, **filters: object) -> list[int]:
 
 
 def test_selected_pairs_and_best_candidates_are_on_the_list(session: ReviewSession) -> None:
-    assert rows(session, order="surest") == [0, 2, 4]
-    assert rows(session, order="least sure") == [4, 2, 0]
+    assert rows(session, order="most confident") == [0, 2, 4]
+    assert rows(session, order="least confident") == [4, 2, 0]
     assert rows(session, order="nearest the threshold") == [4, 2, 0], "from .5: .2, .3, .49"
     assert sorted(rows(session, order="random")) == [0, 2, 4]
 
 
 def test_filters_by_hand(session: ReviewSession) -> None:
-    assert rows(session, state="accepted", order="surest") == [0, 2]
+    assert rows(session, state="accepted", order="most confident") == [0, 2]
     assert rows(session, state="not mutual") == [4]
-    assert rows(session, low=0.25, high=0.9, order="surest") == [2, 4]
-    assert rows(session, least_degree=2, order="surest") == [0, 2], "e has one triple"
+    assert rows(session, low=0.25, high=0.9, order="most confident") == [2, 4]
+    assert rows(session, least_degree=2, order="most confident") == [0, 2], "e has one triple"
     assert rows(session, most_degree=1) == [4]
     assert rows(session, contradiction=True) == []
     assert sorted(rows(session, audit=True)) == [0, 2]
@@ -53,11 +53,11 @@ def test_search_looks_into_names_and_identifiers_of_both_sides(session: ReviewSe
 
 def test_decisions_move_pairs_off_the_list_and_undo_brings_them_back(session: ReviewSession) -> None:
     session.decide(2, "accept", "ann")
-    assert rows(session, order="surest") == [0, 4]
+    assert rows(session, order="most confident") == [0, 4]
     assert rows(session, decided="done") == [2]
     assert session.undo("ben") is None
     assert session.undo("ann") == 2
-    assert rows(session, order="surest") == [0, 2, 4]
+    assert rows(session, order="most confident") == [0, 2, 4]
 
 
 def test_choosing_another_rejects_and_accepts_at_once(session: ReviewSession) -> None:
@@ -70,7 +70,7 @@ def test_choosing_another_rejects_and_accepts_at_once(session: ReviewSession) ->
     assert (session.verdict(4), session.verdict(5)) == (None, None)
     with pytest.raises(InputError, match="no candidate"):
         session.decide(4, "", "ann", instead=0)
-    with pytest.raises(InputError, match="no such pair"):
+    with pytest.raises(InputError, match="does not exist"):
         session.decide(99, "accept", "ann")
     assert session.log.decisions() == []
 
@@ -92,7 +92,7 @@ def test_the_running_precision_is_that_of_the_random_sample(session: ReviewSessi
 def test_a_session_resumes(session: ReviewSession, toy_task: AlignmentTask, toy_names: TaskNames) -> None:
     session.decide(0, "accept", "ann")
     again = ReviewSession(toy_task, toy_names, toy_literals(), toy_alignment(), toy_summary(), session.log.path)
-    assert rows(again, order="surest") == [2, 4]
+    assert rows(again, order="most confident") == [2, 4]
     assert again.progress() == session.progress()
 
 

@@ -89,7 +89,9 @@ def test_a_result_comes_back_mapped_with_what_it_found(tmp_path: Path, calls: li
     assert calls == ["make", "double on cpu"], "the device makes no difference"
 
 
-@pytest.mark.parametrize(("change", "name"), [({"start": 4}, "start was 3, is 4"), ({"k": 5}, "settings.k was 4, is 5")])
+@pytest.mark.parametrize(
+    ("change", "name"), [({"start": 4}, "start was 3, is 4"), ({"k": 5}, "settings.k was 4, is 5")]
+)
 def test_other_arguments_are_refused_until_forced(
     change: dict[str, int], name: str, tmp_path: Path, calls: list[str]
 ) -> None:

@@ -16,12 +16,12 @@ from largegnn.planning.division_plan import plan_for
 from largegnn.planning.memory import estimate_memory_mb
 from largegnn.planning.seconds import estimate_seconds
 from largegnn.repartition import Repartitioner
+from largegnn.rounds import RoundsOutcome
 from largegnn.run import Run
 from largegnn.seams.table import Table
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages import train as stage
 from largegnn.stages.integrate import integrate
-from largegnn.rounds import RoundsOutcome
 from largegnn.stages.train import TrainOutcome
 from tests.small_world import WORLD
 
@@ -72,7 +72,9 @@ def test_cosines_are_the_mean_of_the_members(task: AlignmentTask, two: Run) -> N
     model, chosen = two.artifact("model", TrainedModel), settings()
     assert (model.members, model.entity_rows.shape) == (2, (task.num_entities, 16))
     alone = [
-        integrate(task, model.member(index), SubgraphSet.empty(), chosen.train, chosen.integrate, device="cpu").embeddings
+        integrate(
+            task, model.member(index), SubgraphSet.empty(), chosen.train, chosen.integrate, device="cpu"
+        ).embeddings
         for index in (0, 1)
     ]
     rng = np.random.default_rng(0)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largegnn import api
+from largegnn import api, repartition
 from largegnn.artifacts import AlignmentTask, Partition
 from largegnn.errors import InputError
-from largegnn import repartition
 from largegnn.pipeline import run_pipeline
 from largegnn.seams.tables import PARTITIONERS
 from largegnn.settings import METHODS, Settings

@@ -21,8 +21,7 @@ from largegnn.artifacts import Cost, DivisionPlan, PartitionQuality
 from largegnn.cli import options
 from largegnn.cli.tables import number, print_table, share
 from largegnn.errors import InputError
-from largegnn.settings import METHODS, Settings
-from largegnn.settings import STEPS
+from largegnn.settings import METHODS, STEPS, Settings
 
 __all__ = ["divide_command"]
 
@@ -64,16 +63,16 @@ def divide_command(
         typer.Option("--landmarks/--no-landmarks", help="Recall landmarks, whatever the method. (landmarks.enabled)"),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw sizes, landmarks and shares kept: .svg, .png, .html.")
+        Path | None, typer.Option("--plot", help="Draw sizes, landmarks and shares kept: .svg, .html.")
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Merge two graphs at their seeds and divide them into subgraphs."""
     from largegnn.division import warm_up
-    from largegnn.review.division_plot import DrawnDivision, check_plot_file, plot_divisions
+    from largegnn.review.charts import check_picture_file, division_charts
 
     if plot is not None:
-        check_plot_file(plot)
+        check_picture_file(plot)
     # Loading compiled code takes a moment; it goes on while the files are read. Not a daemon: one that is cut off when
     # the program ends with an error adds a traceback to it.
     threading.Thread(target=warm_up).start()
@@ -83,8 +82,7 @@ def divide_command(
     requests = [request.with_changes(_changes(name, count, landmarks)) for name, count in wanted]
     rows = [_kept_row(requests[0])] if request.out is not None else _rows(requests)
     if plot is not None:
-        drawn = [DrawnDivision(row.method, row.quality) for row in rows if row.quality is not None]
-        plot_divisions(drawn, plot)
+        division_charts([(row.method, row.quality) for row in rows if row.quality is not None]).save(plot)
     if as_json:
         plain = [_plain(row) for row in rows]
         typer.echo(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))

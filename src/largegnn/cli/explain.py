@@ -1,4 +1,4 @@
-"""`largegnn explain`: why an entity has its pair, or none."""
+"""`largegnn explain`: why an entity is matched or unmatched."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["explain_command"]
 
 _NEIGHBORS = 10
 _LONGEST_VALUE = 80
-_TELLING = 0.01  # a difference of scores that is worth a word
+_NOTABLE = 0.01  # a difference of scores worth printing
 
 
 def explain_command(
@@ -32,7 +32,7 @@ def explain_command(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Show an entity's candidates, and what speaks for and against each: evidence, values, matched neighbours."""
+    """Show an entity's candidates with the evidence for and against each: scores, values, matched neighbours."""
     from largegnn.artifacts import to_plain
     from largegnn.result import AlignmentResult
 
@@ -51,24 +51,24 @@ def explain_command(
 
 
 def _state(found: Explanation) -> str:
-    """What became of the entity, in a sentence."""
+    """The state of the entity, in a sentence."""
     name = f"{found.entity} ({found.side})"
     if found.seed_partner is not None:
-        return f"{name} is a seed: it was given as the counterpart of {found.seed_partner}."
+        return f"{name} is a seed: its counterpart was given as {found.seed_partner}."
     best = found.candidates[0] if found.candidates else None
     sentences = {
         "aligned": f"{name} is matched.",
-        "isolated": f"{name} is unmatched: it has no triple, so nothing is known of it.",
+        "isolated": f"{name} is unmatched: it has no triple.",
         "not covered": f"{name} is unmatched: it is in no subgraph, so it has no vector.",
         "below threshold": f"{name} is unmatched: its best pair is below the threshold.",
-        "not mutual": f"{name} is unmatched: no candidate has it as its first choice.",
+        "not mutual": f"{name} is unmatched: no candidate ranks it first.",
     }
     text = sentences.get(found.state, f"{name} is {found.state}.")
-    if found.state == "not mutual" and best is not None and best.taken_by is not None:
+    if found.state == "not mutual" and best is not None and best.matched_elsewhere is not None:
         other = best.target if found.side == "source" else best.source
-        text += f" Its best candidate {other} is matched with {best.taken_by}."
+        text += f" Its best candidate {other} is matched with {best.matched_elsewhere}."
     elif best is None and found.state not in ("isolated", "not covered"):
-        text += " It has no candidate that has it among its own nearest."
+        text += " No other entity has it among its nearest neighbours."
     return text
 
 
@@ -84,9 +84,9 @@ def _print_candidate(pair: CandidateExplanation, *, is_calibrated: bool) -> None
         typer.echo(f"   {sure}score {pair.score:.3f}, margin {pair.margin:.3f}; {evidence}")
     if pair.contributions:
         added = ", ".join(f"{name} {value:+.3f}" for name, value in pair.contributions.items() if abs(value) >= 0.0005)
-        typer.echo(f"   what adds to the score: {added}")
-    if pair.taken_by is not None:
-        typer.echo(f"   matched instead: {pair.taken_by}")
+        typer.echo(f"   contributions to the score: {added}")
+    if pair.matched_elsewhere is not None:
+        typer.echo(f"   matched elsewhere: {pair.matched_elsewhere}")
     for one in pair.values:
         left, right = shown(one.source_value, _LONGEST_VALUE), shown(one.target_value, _LONGEST_VALUE)
         typer.echo(
@@ -103,7 +103,7 @@ def _print_candidate(pair: CandidateExplanation, *, is_calibrated: bool) -> None
 
 
 def _print_difference(found: Explanation) -> None:
-    """What puts the best candidate before the next one."""
+    """The evidence that separates the best candidate from the next one."""
     if len(found.candidates) < 2:
         return
     first, second = found.candidates[:2]
@@ -111,11 +111,11 @@ def _print_difference(found: Explanation) -> None:
         name: first.contributions.get(name, 0.0) - second.contributions.get(name, 0.0)
         for name in {**first.contributions, **second.contributions}
     }
-    telling = sorted((name for name in apart if abs(apart[name]) >= _TELLING), key=lambda name: -abs(apart[name]))
-    if telling:
+    notable = sorted((name for name in apart if abs(apart[name]) >= _NOTABLE), key=lambda name: -abs(apart[name]))
+    if notable:
         other = second.target if found.side == "source" else second.source
-        why = ", ".join(f"{name} {apart[name]:+.3f}" for name in telling[:3])
-        typer.echo(f"\nWhat separates the first from {other}: {why}.")
+        why = ", ".join(f"{name} {apart[name]:+.3f}" for name in notable[:3])
+        typer.echo(f"\nDifference between the first and {other}: {why}.")
 
 
 def _listed(names: tuple[str, ...]) -> str:

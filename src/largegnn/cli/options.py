@@ -107,7 +107,7 @@ _INPUT: dict[str, tuple[Any, Any]] = {
     ),
     "decisions": (
         _OptionalPath,
-        typer.Option("--decisions", help="Decisions of reviewers: accepted pairs become seeds, rejected are forbidden."),
+        typer.Option("--decisions", help="Decisions of reviewers: accepted pairs become seeds, rejected forbidden."),
     ),
 }
 _SETTINGS: dict[str, tuple[Any, Any]] = {

@@ -1,4 +1,4 @@
-"""`largegnn report`: the pages of a finished run, written again."""
+"""`largegnn report`: write the files of a finished run again."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from largegnn.data.shown import local_part, shown
 if TYPE_CHECKING:
     from largegnn.result import AlignmentResult
     from largegnn.review.explain import CandidateExplanation
-    from largegnn.stages.report import RunSummary
+    from largegnn.run import RunSummary
 
 __all__ = ["print_figures", "print_findings", "print_reliability", "protocol_line"]
 

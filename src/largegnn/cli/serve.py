@@ -19,9 +19,7 @@ _log = logging.getLogger(__name__)
 
 def serve_command(
     run: RunArgument,
-    side: Annotated[
-        str, typer.Option("--side", help="source or target: whose entities are given as candidates.")
-    ] = "target",
+    side: Annotated[str, typer.Option("--side", help="The side of the candidates: source or target.")] = "target",
     host: HostOption = "127.0.0.1",
     port: PortOption = 8766,
 ) -> None:
@@ -29,15 +27,15 @@ def serve_command(
     from largegnn.api import open_run
 
     if side not in ("source", "target"):
-        raise InputError(f"there is no side {side[:40]!r}", expected="source or target")
+        raise InputError(f"unknown side {side[:40]!r}", expected="source or target")
     need_web()
-    from largegnn.review.reconcile.service import reconciliation_application
-    from largegnn.review.web.guard import is_loopback
-    from largegnn.review.web.server import listening, run_server
+    from largegnn.services.guard import is_loopback
+    from largegnn.services.reconciliation import reconciliation_application
+    from largegnn.services.server import listening, run_server
 
     result = open_run(run)
     if not is_loopback(host):
-        _log.warning("the service has no password: whoever reaches %s can read the run", host)
+        _log.warning("the service has no password: every machine that reaches %s can read the run", host)
     with listening(host, port) as bound:
         reconciler = result.reconciler(side)
         application = reconciliation_application(reconciler, result.title, result.answer, hosts=hosts_of(host))

@@ -1,6 +1,6 @@
 """Relations that answer to each other, in SSSOM.
 
-In: a table of relations, as `largegnn.review.relations` makes it. Out: a TSV file with a header in YAML, one row for
+In: a table of relations, as `largegnn.review.tables` makes it. Out: a TSV file with a header in YAML, one row for
 each pair that says more than that the two are related: `skos:exactMatch`, `skos:broadMatch` where the target relation
 is the broader one, `skos:narrowMatch` where it is the narrower one, `owl:inverseOf` where the ends are exchanged and
 each is there where the other is. Other inverse pairs have no predicate of their own and are left out.

@@ -1,7 +1,7 @@
-"""What another threshold would give: pairs, expected precision and recall, and what held-out links say of them.
+"""Compute the outcome of other thresholds: pairs, expected precision and recall, and both on held-out links.
 
-In: an alignment and what was learnt about it. Out: a row for each hundredth of the confidence (or score), and one for
-the threshold in use. Numbers of that one are those of the run, to the last digit. Cost: a sort of the pairs.
+In: an alignment and its calibration. Out: a row for each hundredth of the confidence (or score), and one for the
+threshold in use, whose numbers are those of the run to the last digit. Cost: a sort of the pairs.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["Cut", "selected_pairs", "threshold_cuts", "wilson_interval"]
 
 _STEPS = 100
-_DEVIATIONS = 1.6449  # of the normal distribution, nine times in ten
+_DEVIATIONS = 1.6449  # of the normal distribution, for an interval of 90%
 
 
 @dataclass(frozen=True)
 class Cut:
-    """What is accepted from a threshold on; `judged` of the pairs touch a held-out link, `right` of them are one."""
+    """The pairs accepted at a threshold; `judged` of them touch a held-out link, and `right` of those equal one."""
 
     threshold: float
     pairs: int
@@ -39,7 +39,7 @@ class Cut:
 
 
 def wilson_interval(right: int, judged: int) -> tuple[float, float]:
-    """Where a share of `right` among `judged` lies nine times in ten; from 0 to 1 where nothing was judged."""
+    """The 90% interval (Wilson) of a share of `right` among `judged`; 0 to 1 where no pair was judged."""
     if not judged:
         return 0.0, 1.0
     share, spread = right / judged, _DEVIATIONS**2 / judged
@@ -49,12 +49,12 @@ def wilson_interval(right: int, judged: int) -> tuple[float, float]:
 
 
 def selected_pairs(alignment: Alignment, selection: str, k: int) -> Mask:
-    """Which pairs the selection chose (p,): those that a lower threshold would accept."""
+    """The pairs that the selection chose (p,): those that a lower threshold would accept."""
     if selection in ("mutual_top1", "mutual_knn"):
         least = 1 if selection == "mutual_top1" else k
         near: Mask = (alignment.source_ranks <= least) & (alignment.target_ranks <= least)
         return near
-    # Any other selection is known by what became of the ends.
+    # Any other selection is recovered from the reasons of both ends.
     below = alignment.reasons == REASONS.index("below threshold")
     waiting = below[alignment.pairs].all(axis=1) if len(alignment.pairs) else np.zeros(0, dtype=bool)
     found: Mask = alignment.accepted | waiting
@@ -62,7 +62,7 @@ def selected_pairs(alignment: Alignment, selection: str, k: int) -> Mask:
 
 
 def threshold_cuts(alignment: Alignment, match: MatchOutcome, selected: Mask, valid: IntArray) -> tuple[Cut, ...]:
-    """Every cut, from the lowest threshold to the highest; `valid` (v, 2) are held-out links, perhaps none."""
+    """Every cut, from the lowest threshold to the highest; `valid` (v, 2) are held-out links, possibly none."""
     pairs, rating = alignment.pairs[selected], alignment.confidence[selected].astype(np.float64)
     order = np.argsort(-rating, kind="stable")
     pairs, rating = pairs[order], rating[order]

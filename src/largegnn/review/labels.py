@@ -1,4 +1,4 @@
-"""What entities are called on a page: their own name where they have one, else the last part of their identifier.
+"""Choose the label of an entity: its name where it has one, else the last part of its identifier.
 
 In: names and literals. Out: a label for any entity. Cost: a search by halving for each entity.
 """
@@ -15,8 +15,9 @@ from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
 from largegnn.artifacts.literals import Literals
 from largegnn.data import shown
 from largegnn.literals.profiles import PredicateProfile
+from largegnn.review.lookup import span
 
-__all__ = ["Labels", "local_part", "name_predicates", "span"]
+__all__ = ["Labels", "local_part", "name_predicates"]
 
 _NAME = re.compile(r"^(pref_?label|label|name|title|full_?name|display_?name|official_?name|fn)$", re.IGNORECASE)
 _LONGEST = 200
@@ -27,15 +28,8 @@ def local_part(name: str) -> str:
     return unquote(shown.local_part(name))
 
 
-def span(ordered: IntArray, value: int) -> tuple[int, int]:
-    """Where the rows of a value begin and end in an ascending array (n,)."""
-    # Of the array's own type: numpy would otherwise copy the array for each search.
-    begin, end = np.searchsorted(ordered, np.array([value, value + 1], dtype=ordered.dtype)).tolist()
-    return begin, end
-
-
 def name_predicates(literals: Literals, profiles: Iterable[PredicateProfile] = ()) -> list[int]:
-    """The predicates that hold names, best first: those that vocabularies call so, then those whose values look it."""
+    """The predicates that hold names, best first: by the words of vocabularies, then by the profile of their values."""
     wanted = {one.predicate for one in profiles if one.kind == "name"}
     rated = []
     for number, predicate in enumerate(literals.predicate_names):
@@ -46,7 +40,7 @@ def name_predicates(literals: Literals, profiles: Iterable[PredicateProfile] = (
 
 
 class Labels:
-    """The labels of one run's entities."""
+    """The labels of the entities of one run."""
 
     def __init__(
         self, task: AlignmentTask, names: TaskNames, literals: Literals, name_predicates: Iterable[int] = ()
@@ -56,7 +50,7 @@ class Labels:
         self._order = {number: place for place, number in enumerate(self.name_predicates)}
 
     def iri(self, entity: int) -> str:
-        """The entity as it is called in its file."""
+        """The identifier of an entity, as in its file."""
         return self.names.entities[entity]
 
     def label(self, entity: int) -> str:

@@ -1,78 +1,181 @@
-"""The files every run ends with: our pages. Each takes what a finished run is and a path, and returns its rows."""
+"""Write the files of a finished run: tables of pairs, of the unmatched, of relations and duplicates, and the report.
+
+In: a finished run. Out: files in its folder, and the number of rows in each. `PAGES` names them; a page is a function
+of `ReportInputs` and a path.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from largegnn.export.table import alignment_table
-from largegnn.export.tabular import plain_names, write_parquet, write_tsv, write_tsv_rows
-from largegnn.machine.atomic import write_files, write_text
-from largegnn.review.duplicates import duplicates_table
-from largegnn.review.origin import export_info
-from largegnn.review.relations import relations_table
-from largegnn.review.unmatched import unmatched_table
+import numpy as np
 
-if TYPE_CHECKING:
+from largegnn.artifacts import Alignment, AlignmentTask, Evaluation, IntArray, RelationAlignment, TaskNames
+from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.artifacts.literals import Literals
+from largegnn.machine.atomic import write_files, write_text
+from largegnn.review.tables import duplicates_table, relations_table, unmatched_table
+from largegnn.version import __version__
+
+if TYPE_CHECKING:  # a run folder can be read without polars
     import polars as pl
 
     from largegnn.export.info import ExportInfo
-    from largegnn.stages.report import ReportInputs
+    from largegnn.run import RunSummary
+    from largegnn.settings import ReportSettings
 
-__all__ = [
-    "Page",
-    "alignment_parquet",
-    "alignment_tsv",
-    "duplicates_tsv",
-    "relations_tsv",
-    "report_json",
-    "unmatched_tsv",
-]
+__all__ = ["PAGES", "Page", "ReportInputs", "ReportOutcome", "ReportResult", "export_info", "report"]
 
-Page = Callable[["ReportInputs", Path], int]
+
+@dataclass(frozen=True)
+class ReportInputs:
+    """A finished run; `duplicates` (d, 2) are entities of one side with equal names and no contradiction."""
+
+    task: AlignmentTask
+    names: TaskNames
+    alignment: Alignment
+    summary: RunSummary
+    duplicates: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
+    relations: RelationAlignment = field(default_factory=RelationAlignment.empty)
+    literals: Literals | None = None
+
+
+@dataclass(frozen=True)
+class ReportOutcome:
+    """The files written, with the rows in each."""
+
+    pages: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class ReportResult:
+    """Pages in the run folder."""
+
+    outcome: ReportOutcome
+
+
+def report(
+    task: AlignmentTask,
+    names: TaskNames,
+    literals: Literals,
+    evidence: LiteralEvidence,
+    alignment: Alignment,
+    relations: RelationAlignment,
+    evaluation: Evaluation,
+    settings: ReportSettings,
+    *,
+    summary: RunSummary,
+    folder: Path,
+) -> ReportResult:
+    """Write every page that the settings name."""
+    summary = dataclasses.replace(summary, evaluation=evaluation)
+    inputs = ReportInputs(task, names, alignment, summary, evidence.duplicates, relations, literals)
+    return ReportResult(ReportOutcome({name: PAGES[name](inputs, folder / name) for name in settings.pages}))
 
 
 def alignment_tsv(inputs: ReportInputs, path: Path) -> int:
     """The accepted pairs, with score, evidence and, where it is calibrated, confidence."""
+    from largegnn.export.table import alignment_table
+    from largegnn.export.tabular import write_tsv
+
     info = _info(inputs)
     return write_tsv(alignment_table(inputs.alignment, inputs.names, calibrated=info.calibrated), path, info)
 
 
 def alignment_parquet(inputs: ReportInputs, path: Path) -> int:
     """All candidate pairs."""
+    from largegnn.export.table import alignment_table
+    from largegnn.export.tabular import write_parquet
+
     info = _info(inputs)
     table = alignment_table(inputs.alignment, inputs.names, accepted_only=False, calibrated=info.calibrated)
     return write_parquet(table, path, info)
 
 
 def unmatched_tsv(inputs: ReportInputs, path: Path) -> int:
-    """The entities without an accepted pair: why, their best candidate, and who has it instead."""
+    """The entities without an accepted pair: the reason, the best candidate, and what that is matched with."""
     table = unmatched_table(inputs.task, inputs.names, inputs.alignment)
-    return _write_named(table, ("entity", "best_candidate", "matched_with"), path)
+    return _write_tsv(table, ("entity", "best_candidate", "matched_with"), path)
 
 
 def relations_tsv(inputs: ReportInputs, path: Path) -> int:
-    """The relations that answer to each other: score, matched triples, examples."""
+    """The aligned relations: score, matched triples, examples."""
     table = relations_table(inputs.relations, inputs.names)
-    return _write_named(table, ("source", "target", "examples"), path)
+    return _write_tsv(table, ("source", "target", "examples"), path)
 
 
 def duplicates_tsv(inputs: ReportInputs, path: Path) -> int:
     """Entities of one side that are probably the same."""
     table = duplicates_table(inputs.task, inputs.names, inputs.alignment, inputs.duplicates)
-    return _write_named(table, ("entity", "duplicate", "counterpart"), path)
+    return _write_tsv(table, ("entity", "duplicate", "counterpart"), path)
 
 
 def report_json(inputs: ReportInputs, path: Path) -> int:
-    """Figures with their protocol, costs, settings, and what to expect of the pairs."""
+    """Figures with their protocol, costs, settings, and the expected precision of the pairs."""
     write_text(path, json.dumps(inputs.summary.to_dict(), indent=1) + "\n")
     return 1
 
 
-def _write_named(table: pl.DataFrame, names: tuple[str, ...], path: Path) -> int:
-    """A table as TSV; the columns that hold `names` may not hold a tab or a line break."""
+def report_html(inputs: ReportInputs, path: Path) -> int:
+    """The whole run on one page."""
+    from largegnn.review import report_page
+
+    return report_page.report_html(inputs, path)
+
+
+Page = Callable[[ReportInputs, Path], int]
+PAGES: dict[str, Page] = {
+    "alignment.tsv": alignment_tsv,
+    "alignment.parquet": alignment_parquet,
+    "unmatched.tsv": unmatched_tsv,
+    "relations.tsv": relations_tsv,
+    "duplicates.tsv": duplicates_tsv,
+    "report.json": report_json,
+    "report.html": report_html,
+}
+
+
+def export_info(
+    summary: RunSummary,
+    title: str,
+    *,
+    base_iri: str | None = None,
+    target_base_iri: str | None = None,
+    prefixes: Mapping[str, str] | None = None,
+) -> ExportInfo:
+    """The origin of an alignment, for the head of its files; `base_iri` and `prefixes` are for RDF forms."""
+    from largegnn.export.info import ExportInfo
+
+    settings, match = summary.settings, summary.match
+    assert match is not None, "only a run with pairs is exported"
+    return ExportInfo(
+        tool_version=__version__,
+        title=title,
+        source_name="source",
+        target_name="target",
+        protocol=f"seeds from {settings.protocol.seeds_from}, all other entities are candidates, "
+        f"channels {', '.join(settings.channels)}",
+        scoring=settings.match.scoring,
+        selection=settings.match.selection,
+        threshold=match.threshold.threshold,
+        calibrated=match.calibration.is_calibrated,
+        created=datetime.datetime.now(datetime.UTC).date(),
+        base_iri=base_iri,
+        target_base_iri=target_base_iri,
+        prefixes=dict(prefixes or {}),
+    )
+
+
+def _write_tsv(table: pl.DataFrame, names: tuple[str, ...], path: Path) -> int:
+    """A table as TSV; tabs and line breaks in the columns `names` are escaped."""
+    from largegnn.export.tabular import plain_names, write_tsv_rows
+
     plain = table.with_columns(plain_names(table[name]).alias(name) for name in names)
     write_files({path: lambda sink: write_tsv_rows(plain, sink)})
     return len(table)

@@ -1,28 +1,33 @@
-"""A pair as people look at it: labels, evidence, both neighbourhoods as a picture, values side by side.
+"""Collect what a page shows of a pair: labels, evidence, both neighbourhoods as a picture, values side by side.
 
-In: what a finished run is. Out: `PairView`s, for the report and for the review page. Cost: see the parts.
+In: a finished run. Out: `PairView`s for the report and the review page. The picture has neighbours in rows, matched
+ones face each other: source --relation-- neighbour ===== neighbour --relation-- target.
+Cost: the triples and literals of the two entities, once the triples are sorted.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largegnn.artifacts import Alignment, AlignmentTask, IntArray, TaskNames
+from largegnn.artifacts import Alignment, AlignmentTask, IntArray, SeedsFrom, TaskNames
 from largegnn.artifacts.literals import Literals
 from largegnn.review.labels import Labels, name_predicates
-from largegnn.review.neighborhood import NeighborIndex, Picture, counterparts, draw_neighborhoods
-from largegnn.review.value_rows import ValueRow, compare_values
+from largegnn.review.neighbors import Hop, NeighborIndex
+from largegnn.review.values import ValueRow, compare_values
 
 if TYPE_CHECKING:
-    from largegnn.stages.report import RunSummary
+    from largegnn.run import RunSummary
 
-__all__ = ["PairView", "PairViewer", "audit_sample"]
+__all__ = ["PairView", "PairViewer", "Picture", "audit_sample", "counterparts", "draw_neighborhoods"]
 
 AUDIT_SEED = 20_240_229
+_MOST_MATCHED, _MOST_OTHERS = 7, 4  # rows of the picture
+_ROW, _TOP = 34, 14  # heights in it
 
 
 @dataclass(frozen=True)
@@ -45,22 +50,16 @@ class PairView:
 
 
 class PairViewer:
-    """Makes views of the pairs of one run; of all pairs, or, sooner, of those at some rows only."""
+    """Makes views of the pairs of one run."""
 
     def __init__(
-        self,
-        task: AlignmentTask,
-        names: TaskNames,
-        literals: Literals,
-        alignment: Alignment,
-        summary: RunSummary,
-        rows: IntArray | None = None,
+        self, task: AlignmentTask, names: TaskNames, literals: Literals, alignment: Alignment, summary: RunSummary
     ) -> None:
         found = summary.literals
         profiles = () if found is None else (*found.source_profiles, *found.target_profiles)
         self.labels = Labels(task, names, literals, name_predicates(literals, profiles))
         self._alignment, self._literals = alignment, literals
-        self.index = NeighborIndex(task, None if rows is None else np.unique(alignment.pairs[rows]))
+        self._index = NeighborIndex(task)
         self._partner = counterparts(task, alignment, summary.settings.protocol.seeds_from)
         correspondences = () if found is None else found.correspondences
         self._predicates = [(each.source_predicate, each.target_predicate) for each in correspondences]
@@ -81,17 +80,9 @@ class PairViewer:
             evidence={name: float(found.column(name)[row]) for name in found.columns},
             accepted=bool(found.accepted[row]),
             mutual=bool(found.mutual[row]),
-            picture=self.picture(source, target),
-            values=self.values(source, target),
+            picture=draw_neighborhoods(self._index, self.labels, self._partner, source, target),
+            values=compare_values(self._literals, source, target, self._predicates),
         )
-
-    def picture(self, source: int, target: int) -> Picture:
-        """Both neighbourhoods."""
-        return draw_neighborhoods(self.index, self.labels, self._partner, source, target)
-
-    def values(self, source: int, target: int) -> tuple[ValueRow, ...]:
-        """The values of both, side by side."""
-        return compare_values(self._literals, source, target, self._predicates)
 
 
 def audit_sample(alignment: Alignment, size: int) -> IntArray:
@@ -100,3 +91,86 @@ def audit_sample(alignment: Alignment, size: int) -> IntArray:
     """
     accepted = np.flatnonzero(alignment.accepted)
     return np.random.default_rng(AUDIT_SEED).permutation(accepted)[:size]
+
+
+@dataclass(frozen=True)
+class Neighbor:
+    """A neighbour with the relations that lead to it, `^` before one that points to the entity."""
+
+    entity: int
+    label: str
+    iri: str
+    relations: str
+
+
+@dataclass(frozen=True)
+class PictureRow:
+    """Neighbours at one height; both are given, and joined, where they are counterparts."""
+
+    y: int
+    source: Neighbor | None
+    target: Neighbor | None
+    is_matched: bool
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Two entities with their neighbours; `more` counts those that are not drawn, by side."""
+
+    source: str
+    target: str
+    rows: tuple[PictureRow, ...]
+    num_matched: int
+    more: tuple[int, int]
+    height: int
+
+    @property
+    def middle(self) -> int:
+        """The height of the two entities."""
+        return self.height // 2
+
+
+def counterparts(task: AlignmentTask, alignment: Alignment, seeds_from: SeedsFrom) -> dict[int, int]:
+    """The counterpart of each source entity that has one: a seed's, or that of an accepted pair."""
+    found = dict(alignment.pairs[alignment.accepted].tolist())
+    return {**found, **dict(task.seeds(seeds_from).tolist())}
+
+
+def draw_neighborhoods(
+    index: NeighborIndex, labels: Labels, partner: dict[int, int], source: int, target: int
+) -> Picture:
+    """The picture of a pair; `partner` maps source entities to their counterparts."""
+    near = index.of(source), index.of(target)
+    matched = [one for one in near[0] if partner.get(one, -1) in near[1]]
+    shown = matched[:_MOST_MATCHED]
+    matched_targets = {partner[one] for one in matched}
+    others = [
+        [one for one in near[0] if one not in set(matched)][:_MOST_OTHERS],
+        [one for one in near[1] if one not in matched_targets][:_MOST_OTHERS],
+    ]
+    pairs: list[tuple[int | None, int | None]] = [(one, partner[one]) for one in shown]
+    pairs += itertools.zip_longest(others[0], others[1])
+    rows = tuple(
+        PictureRow(
+            _TOP + _ROW * place + _ROW // 2,
+            None if one is None else _neighbor(labels, one, near[0][one]),
+            None if other is None else _neighbor(labels, other, near[1][other]),
+            place < len(shown),
+        )
+        for place, (one, other) in enumerate(pairs)
+    )
+    drawn = (sum(row.source is not None for row in rows), sum(row.target is not None for row in rows))
+    return Picture(
+        labels.label(source),
+        labels.label(target),
+        rows,
+        len(matched),
+        (len(near[0]) - drawn[0], len(near[1]) - drawn[1]),
+        2 * _TOP + _ROW * max(len(rows), 2),
+    )
+
+
+def _neighbor(labels: Labels, entity: int, hops: list[Hop]) -> Neighbor:
+    names = [("" if hop.is_forward else "^") + labels.relation(hop.relation) for hop in hops]
+    more = f" +{len(names) - 1}" if len(names) > 1 else ""
+    return Neighbor(entity, labels.label(entity), labels.iri(entity), names[0] + more)

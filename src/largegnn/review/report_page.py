@@ -1,8 +1,8 @@
-"""`report.html`: all of a run on one page that needs nothing else: no network, no library, no other file.
+"""Write `report.html`: a run on one page that loads nothing, neither from the network nor from another file.
 
-In: what a finished run is. Out: the file. Charts are SVG made here; a few lines of script move the threshold. Pairs are
-counted, and shown as samples only, so that the page of a million pairs is no larger than that of a thousand. The page
-forbids itself everything but its own script, by the hash of that script.
+In: a finished run. Out: the file, and its charts alone for a notebook. Charts are SVG made here; a short script moves
+the threshold. Pairs are counted, and shown as samples only, so that the page of a million pairs is no larger than the
+page of a thousand. Its content security policy allows its own script alone, by hash.
 Cost: a few passes over pairs and triples.
 """
 
@@ -22,25 +22,25 @@ from largegnn.artifacts.literals import Literals
 from largegnn.artifacts.relations import MAPPINGS
 from largegnn.data import shown
 from largegnn.machine.atomic import write_text
-from largegnn.review.charts import Plot, epoch_plots, histogram_plot, reliability_plot, sizes_plot
+from largegnn.review.charts import Charts, Plot, epoch_plots, histogram_plot, reliability_plot, sizes_plot
 from largegnn.review.cuts import Cut, selected_pairs, threshold_cuts
 from largegnn.review.pair_view import PairView, PairViewer, audit_sample
 from largegnn.review.templating import asset, render
 from largegnn.version import __version__
 
 if TYPE_CHECKING:
-    from largegnn.stages.report import ReportInputs
+    from largegnn.review.pages import ReportInputs
 
-__all__ = ["RelationRow", "ReportPage", "report_html", "report_page"]
+__all__ = ["RelationRow", "ReportPage", "charts_of", "report_html", "report_page"]
 
-_SUREST, _LEAST_SURE, _AUDIT = 8, 8, 20
+_MOST_CONFIDENT, _LEAST_CONFIDENT, _AUDIT = 8, 8, 20
 _MOST_RELATIONS = 40
 _SAMPLED = 100
 
 
 @dataclass(frozen=True)
 class RelationRow:
-    """Two relations that answer to each other: what the one is to the other, and by how many matched triples."""
+    """Two aligned relations: the kind of mapping, and the number of matched triples."""
 
     source: str
     target: str
@@ -51,7 +51,7 @@ class RelationRow:
 
 @dataclass(frozen=True)
 class ReasonRow:
-    """Why entities have no pair: how many of either side, and the share of the most frequent reason."""
+    """A reason, and the number of entities of either side that have it."""
 
     reason: str
     source: int
@@ -60,7 +60,7 @@ class ReasonRow:
 
 @dataclass(frozen=True)
 class ReportPage:
-    """What the template of the report is filled in with, besides the summary of the run."""
+    """The values of the report's template, besides the summary of the run."""
 
     task: AlignmentTask
     cuts: tuple[Cut, ...]
@@ -71,15 +71,15 @@ class ReportPage:
     sizes: Plot | None
     reasons: tuple[ReasonRow, ...]
     relations: tuple[RelationRow, ...]
-    surest: tuple[PairView, ...]
-    least_sure: tuple[PairView, ...]
+    most_confident: tuple[PairView, ...]
+    least_confident: tuple[PairView, ...]
     audit: tuple[PairView, ...]
     num_seeds: int
     num_literals: tuple[int, int]
     spaces: tuple[str, str]
-    """What the identifiers of either side begin with."""
+    """The common beginning of the identifiers of either side."""
     has_valid: bool
-    """Whether there are held-out links to judge by."""
+    """Whether held-out links are known."""
     columns: tuple[str, ...]
 
 
@@ -102,23 +102,27 @@ def report_html(inputs: ReportInputs, path: Path) -> int:
     return 1
 
 
+def charts_of(inputs: ReportInputs, title: str) -> Charts:
+    """The charts of the report."""
+    page = report_page(inputs)
+    others = [plot for plot in (page.reliability, *page.epochs, page.sizes) if plot is not None]
+    return Charts(title, (*page.histograms, *others))
+
+
 def report_page(inputs: ReportInputs) -> ReportPage:
-    """What there is to show."""
+    """Collect the values of the page."""
     task, alignment, summary = inputs.task, inputs.alignment, inputs.summary
     match, settings = summary.match, summary.settings
     assert match is not None, "only a run with pairs is reported"
     literals = inputs.literals if inputs.literals is not None else Literals.empty()
     selected = selected_pairs(alignment, settings.match.selection, settings.match.k)
-    # Held-out anchors are guesses by names, and no truth to judge by.
+    # Held-out anchors are guesses by names, no reference to measure by.
     by_links = match.calibration.basis == "valid links"
     valid = task.held_out(settings.protocol.seeds_from) if by_links else task.valid_links[:0]
     cuts = threshold_cuts(alignment, match, selected, valid)
-    chosen, audit = (
-        _surest_and_least(alignment.confidence, alignment.scores, alignment.accepted),
-        audit_sample(alignment, _AUDIT),
-    )
-    viewer = PairViewer(task, inputs.names, literals, alignment, summary, np.concatenate([*chosen, audit]))
-    views = [tuple(viewer.view(int(row)) for row in rows) for rows in (*chosen, audit)]
+    samples = (*_most_and_least_confident(inputs), audit_sample(alignment, _AUDIT))
+    viewer = PairViewer(task, inputs.names, literals, alignment, summary)
+    views = [tuple(viewer.view(row) for row in rows.tolist()) for rows in samples]
     training, evaluation = summary.training, summary.evaluation
     return ReportPage(
         task=task,
@@ -130,8 +134,8 @@ def report_page(inputs: ReportInputs) -> ReportPage:
         sizes=sizes_plot(summary.quality) if summary.quality is not None and summary.quality.sizes else None,
         reasons=_reasons(alignment.reasons, task.num_source_entities),
         relations=_relations(inputs),
-        surest=views[0],
-        least_sure=views[1],
+        most_confident=views[0],
+        least_confident=views[1],
         audit=views[2],
         num_seeds=len(task.given_seeds(settings.protocol.seeds_from)),
         num_literals=literals.num_of_sides(task.num_source_entities),
@@ -157,7 +161,7 @@ def _histograms(inputs: ReportInputs, selected: Mask) -> tuple[Plot, ...]:
 
 
 def _spaces(inputs: ReportInputs) -> tuple[str, str]:
-    """What most of the first identifiers of either side begin with, up to their last part; nothing for plain names."""
+    """The most frequent beginning of the first identifiers of either side; empty for plain names."""
     split, total = inputs.task.num_source_entities, inputs.task.num_entities
     found = []
     for begin, end in ((0, split), (split, total)):
@@ -167,12 +171,12 @@ def _spaces(inputs: ReportInputs) -> tuple[str, str]:
     return found[0], found[1]
 
 
-def _surest_and_least(rating: IntArray, scores: IntArray, accepted: Mask) -> tuple[IntArray, IntArray]:
-    """Rows of accepted pairs: the surest, surest first, and the least sure, least sure first."""
-    rows = np.flatnonzero(accepted)
-    order = rows[np.lexsort((-scores[rows], -rating[rows]))]
-    least = order[_SUREST:][::-1][:_LEAST_SURE]
-    return order[:_SUREST], least
+def _most_and_least_confident(inputs: ReportInputs) -> tuple[IntArray, IntArray]:
+    """Rows of accepted pairs: the most confident in descending order, the least confident in ascending order."""
+    found = inputs.alignment
+    rows = np.flatnonzero(found.accepted)
+    order = rows[np.lexsort((-found.scores[rows], -found.confidence[rows]))]
+    return order[:_MOST_CONFIDENT], order[_MOST_CONFIDENT:][::-1][:_LEAST_CONFIDENT]
 
 
 def _reasons(codes: IntArray, num_sources: int) -> tuple[ReasonRow, ...]:
@@ -182,7 +186,7 @@ def _reasons(codes: IntArray, num_sources: int) -> tuple[ReasonRow, ...]:
 
 
 def _relations(inputs: ReportInputs) -> tuple[RelationRow, ...]:
-    """The relations that most surely answer to each other; `^` before one whose triples point the other way."""
+    """The aligned relations of the highest scores; `^` before one whose triples point the other way."""
     found = inputs.relations
     order = np.argsort(-found.scores, kind="stable")[:_MOST_RELATIONS]
     mappings, names = found.mappings(), inputs.names.relations

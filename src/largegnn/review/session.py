@@ -1,9 +1,9 @@
-"""A review of one run: what to look at, what was decided, and how good the pairs are by that.
+"""Keep the state of a review: pairs to decide, decisions so far, and the precision they imply.
 
-In: what a finished run is, and a file of decisions. Out: views of pairs, the worklist, verdicts, a running precision.
-Knows nothing of the web. Several reviewers may use one session at once.
-The precision is that of the random sample alone: whoever looks at doubtful pairs first would find the run worse than it
-is.
+In: a finished run and a file of decisions. Out: views of pairs, the worklist, verdicts, a running precision. Nothing
+here depends on the web; several reviewers may use one session at once.
+The precision is measured on the random sample alone: doubtful pairs, which reviewers choose first, are wrong more often
+than the average pair.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from largegnn.data.decisions import Decision, Verdict, verdicts
 from largegnn.data.names import EntityNames
 from largegnn.errors import InputError
 from largegnn.review.cuts import selected_pairs, wilson_interval
-from largegnn.review.decision_log import DecisionLog
-from largegnn.review.labels import span
+from largegnn.review.decisions import DecisionLog
+from largegnn.review.lookup import Rows
 from largegnn.review.pair_view import PairView, PairViewer
 from largegnn.review.worklist import Filters, Worklist
 
 if TYPE_CHECKING:
-    from largegnn.stages.report import RunSummary
+    from largegnn.run import RunSummary
 
 __all__ = ["Progress", "ReviewSession"]
 
@@ -38,7 +38,7 @@ _Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the review is; `right` of the `judged` pairs of the random sample were accepted."""
+    """The progress of a review; `right` of the `judged` pairs of the random sample were accepted."""
 
     decided: int
     total: int
@@ -54,7 +54,7 @@ class Progress:
 
     @property
     def precision(self) -> float | None:
-        """The share of the sample that is right so far."""
+        """The share of right pairs among the judged pairs of the sample."""
         return self.right / self.judged if self.judged else None
 
 
@@ -78,44 +78,45 @@ class ReviewSession:
         self._names = EntityNames(names.entities, task.num_source_entities)
         selected = selected_pairs(alignment, settings.match.selection, settings.match.k)
         self.worklist = Worklist(task, self._viewer.labels, alignment, selected, self.threshold)
-        self._rows_of_end = tuple(_rows_by_end(alignment.pairs[:, side]) for side in (0, 1))
+        self._rows = tuple(Rows(alignment.pairs[:, side], task.num_entities) for side in (0, 1))
         self._lock = threading.Lock()
         self._verdict = np.zeros(len(alignment.pairs), dtype=np.int8)
-        self._said: dict[_Pair, list[Decision]] = {}
-        self._reviewed: dict[_Pair, Verdict] = {}
-        self._codes: dict[int, int] = {}
-        self._read_all()
+        self._decisions: dict[_Pair, list[Decision]] = {}
+        self._verdicts: dict[_Pair, Verdict] = {}
+        self._decided: dict[int, int] = {}
+        """The rows decided on, with the code of the verdict."""
+        self._read_log()
 
     def prepare(self) -> None:
-        """Make the indexes that the first search and the first decisions would wait for; seconds at a million."""
+        """Make the indexes now, and not with the first search and decision; seconds at a million entities."""
         self._names.prepare()
         self.worklist.prepare()
 
     def find(self, filters: Filters) -> IntArray:
-        """The rows to look at, in order."""
+        """The rows that pass the filters, in order."""
         return self.worklist.find(filters, self._verdict)
 
     def view(self, row: int) -> PairView:
         """One pair."""
         if not 0 <= row < len(self.alignment.pairs):
-            raise InputError("there is no such pair")
+            raise InputError("this pair does not exist", found=str(row))
         return self._viewer.view(row)
 
     def labels(self, row: int) -> tuple[str, str]:
-        """What the two ends of a pair are called."""
+        """The labels of the two ends of a pair."""
         source, target = self.alignment.pairs[row].tolist()
         return self._viewer.labels.label(source), self._viewer.labels.label(target)
 
     def verdict(self, row: int) -> Verdict | None:
-        """What was decided on a pair."""
-        return self._reviewed.get(self._named(row))
+        """The verdict on a pair; None where it is undecided."""
+        return self._verdicts.get(self._named(row))
 
     def candidates(self, row: int) -> list[int]:
         """The next candidates of the source of a pair, best first, then those of its target."""
         found = self.alignment
         rows = []
         for side, ranks in ((0, found.source_ranks), (1, found.target_ranks)):
-            same = self._with_end(side, int(found.pairs[row, side]))
+            same = self._rows[side].of(int(found.pairs[row, side]))
             near = same[np.argsort(ranks[same], kind="stable")].tolist()
             rows.append([one for one in near if one != row])
         return [*rows[0][:_NEXT], *rows[1][: max(0, _NEXT - len(rows[0]))]]
@@ -124,27 +125,27 @@ class ReviewSession:
         """Save a decision; with `instead`, the pair at that row is accepted and this one rejected, in one action."""
         self.view(row)
         first = Decision(*self._named(row), "reject" if instead is not None else decision, reviewer)
-        taken = [first]
+        decisions = [first]
         if instead is not None:
             if instead not in self.candidates(row):
-                raise InputError("that is no candidate of either entity")
-            taken.append(Decision(*self._named(instead), "accept", reviewer, first.time, first.action))
-        with self._lock:  # so that what is shown is in the order of the file
-            self.log.add(*taken)
-            self._note(taken)
+                raise InputError("this pair is no candidate of either entity")
+            decisions.append(Decision(*self._named(instead), "accept", reviewer, first.time, first.action))
+        with self._lock:  # so that the verdicts are updated in the order of the file
+            self.log.add(*decisions)
+            self._update(decisions)
 
     def undo(self, reviewer: str) -> int | None:
-        """Take back the last action of a reviewer; returns the row it was about."""
+        """Undo the last action of a reviewer; returns its row, or None where nothing can be undone."""
         with self._lock:
-            gone = self.log.undo("".join(letter for letter in reviewer if letter.isprintable()).strip()[:64])
-            if gone:
-                self._read_all()
-        return self._row(gone[0].source, gone[0].target) if gone else None
+            undone = self.log.undo("".join(letter for letter in reviewer if letter.isprintable()).strip()[:64])
+            if undone:
+                self._read_log()
+        return self._row(undone[0].source, undone[0].target) if undone else None
 
     def progress(self) -> Progress:
-        """How far the review is."""
+        """The counts of decisions, and the precision on the random sample."""
         with self._lock:
-            codes = np.fromiter(self._codes.values(), np.int64, len(self._codes))
+            codes = np.fromiter(self._decided.values(), np.int64, len(self._decided))
         counts = np.bincount(codes, minlength=len(_CODES)).tolist()
         sample = self._verdict[self.worklist.audit]
         right, judged = int((sample == 1).sum()), int(((sample == 1) | (sample == 2)).sum())
@@ -160,35 +161,24 @@ class ReviewSession:
     def _row(self, source: str, target: str) -> int | None:
         """The row of a pair by its names; None where it is no candidate."""
         ends = [int(self._names.find_all([name], side)[0]) for name, side in ((source, "source"), (target, "target"))]
-        rows = self._with_end(0, ends[0]) if min(ends) >= 0 else np.empty(0, dtype=np.int64)
+        if min(ends) < 0:
+            return None
+        rows = self._rows[0].of(ends[0])
         found = rows[self.alignment.pairs[rows, 1] == ends[1]]
         return int(found[0]) if len(found) else None
 
-    def _with_end(self, side: int, entity: int) -> IntArray:
-        """The rows of the pairs of one entity."""
-        order, ends = self._rows_of_end[side]
-        begin, end = span(ends, entity)
-        return order[begin:end]
+    def _read_log(self) -> None:
+        """Compute all verdicts anew from the log."""
+        self._verdict[list(self._decided)] = 0
+        self._decisions, self._verdicts, self._decided = {}, {}, {}
+        self._update(self.log.decisions())
 
-    def _read_all(self) -> None:
-        """Forget what was noted, and note all that the log holds."""
-        self._verdict[list(self._codes)] = 0
-        self._said, self._reviewed, self._codes = {}, {}, {}
-        self._note(self.log.decisions())
-
-    def _note(self, decisions: list[Decision]) -> None:
-        """Bring the verdicts on these pairs up to date, and no others: a decision among thousands is as quick."""
+    def _update(self, decisions: list[Decision]) -> None:
+        """Update the verdicts on the pairs of these decisions alone; the number of other decisions adds no time."""
         for one in decisions:
-            self._said.setdefault((one.source, one.target), []).append(one)
+            self._decisions.setdefault((one.source, one.target), []).append(one)
         for pair in dict.fromkeys((one.source, one.target) for one in decisions):
-            self._reviewed[pair] = verdicts(self._said[pair])[pair]
+            self._verdicts[pair] = verdicts(self._decisions[pair])[pair]
             row = self._row(*pair)
             if row is not None:
-                self._codes[row] = _CODES.index(self._reviewed[pair].decision)
-                self._verdict[row] = self._codes[row]
-
-
-def _rows_by_end(ends: IntArray) -> tuple[IntArray, IntArray]:
-    """The rows by their end, ascending, and the ends in that order, (p,) each."""
-    order = np.argsort(ends, kind="stable")
-    return order, ends[order]
+                self._decided[row] = self._verdict[row] = _CODES.index(self._verdicts[pair].decision)

@@ -1,4 +1,8 @@
-"""Templates to text: every value is escaped, and numbers are written the same way on every page."""
+"""Fill in the templates of the pages.
+
+In: values. Out: HTML or SVG with every value escaped, and numbers written the same way on every page. `MEANINGS` are
+the explanations of words and columns; a column without one is shown by its name alone.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,44 @@ import json
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from largegnn.data.shown import local_part
-from largegnn.review.meanings import meaning
 
-__all__ = ["asset", "render"]
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["MEANINGS", "asset", "pairs_html", "render"]
 
 _HERE = Path(__file__).parent
 _JOINTS = re.compile(r"([_+/#])")
+MEANINGS = {
+    "confidence": "the probability that the pair is right, from 0 to 1",
+    "score": "the rank of the pair, from 0 to 1; the run is not calibrated, so this is not a probability",
+    "raw score": "the score that ranks the pairs: all evidence, combined by the scoring of the run",
+    "margin": "the raw score minus that of the best other candidate of either entity",
+    "cosine": "the similarity of the vectors of the two entities",
+    "csls": "the cosine, reduced for entities that are near many others (hubs)",
+    "name": "the similarity of their names",
+    "text": "the similarity of all their values, read as one text",
+    "neighbors": "the similarity of the names of their neighbours",
+    "meaning": "the similarity of their texts by the text encoder",
+    "agreement": "evidence for the pair from equal values; rare values count more",
+    "contradiction": "evidence against the pair from different values",
+    "literal": "names and values combined",
+    "similarity": "vectors, names and values combined",
+    "similarity_csls": "the similarity, reduced for entities that are similar to many others (hubs)",
+    "support": "neighbours of the two entities that are matched with each other",
+    "aligned": "has an accepted pair",
+    "seed": "its counterpart was given as input",
+    "isolated": "has no triple",
+    "not covered": "is in no subgraph, so it has no vector",
+    "not mutual": "no candidate ranks it first",
+    "below threshold": "its best pair scores below the threshold",
+}
 
 
 def render(template: str, **values: Any) -> str:
@@ -26,8 +56,14 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
+def pairs_html(sentence: str, pairs: pl.DataFrame, most: int) -> str:
+    """A sentence, and the first pairs as a table, for a notebook."""
+    rows = pairs.head(most).rows()
+    return render("pairs.html", sentence=sentence, columns=pairs.columns, rows=rows, total=len(pairs))
+
+
 def asset(name: str) -> str:
-    """A style sheet or script of ours."""
+    """The text of a style sheet or script."""
     return (_HERE / "static" / name).read_text(encoding="utf-8")
 
 
@@ -47,7 +83,7 @@ def _environment() -> Environment:
         "duration": _duration,
         "json": _json,
         "local": local_part,
-        "meaning": meaning,
+        "meaning": lambda name: MEANINGS.get(name, ""),
         "share": _share,
     }
     return environment
@@ -72,12 +108,12 @@ def _cut(text: str, most: int) -> str:
 
 
 def _breakable(text: str) -> Markup:
-    """A name that may go on in the next line after a sign that joins its words."""
+    """A name with places to break the line after the signs that join its words."""
     return Markup("").join(escape(part) + (Markup("<wbr>") if part in "_+/#" else "") for part in _JOINTS.split(text))
 
 
 def _json(value: Any) -> Markup:
-    """Values for a script to read; no text in them can end the element they stand in."""
+    """Values for a script to read; no text in them can end the script element."""
     plain = [dataclasses.asdict(row) for row in value] if isinstance(value, tuple) else value
     text = json.dumps(plain, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

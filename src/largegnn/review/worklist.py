@@ -1,7 +1,7 @@
-"""The pairs to go through: filtered, searched and put in order, however many there are.
+"""Filter, search and order the pairs to review.
 
-In: an alignment. Out: rows of it. On the list are the pairs that a selection chose and the best candidate of every
-other source. Everything is a pass over arrays: a hundred thousand pairs take some milliseconds.
+In: an alignment. Out: rows of it: the pairs that the selection chose, and the best candidate of every other source.
+Cost: a pass over arrays; some milliseconds for a hundred thousand pairs.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["AUDIT_SIZE", "ORDERS", "STATES", "Filters", "Worklist"]
 AUDIT_SIZE = 200
 _MOST_LISTS = 8
 STATES = ("all", "accepted", "below threshold", "not mutual")
-ORDERS = ("nearest the threshold", "least sure", "surest", "random")
+ORDERS = ("nearest the threshold", "least confident", "most confident", "random")
 
 
 @dataclass(frozen=True)
 class Filters:
-    """What a reviewer wants to see; the default shows all that is undecided."""
+    """The filters of the worklist; the default gives all undecided pairs. `most_degree` 0 stands for no limit."""
 
     query: str = ""
     low: float = 0.0
@@ -35,7 +35,6 @@ class Filters:
     state: str = "all"
     least_degree: int = 0
     most_degree: int = 0
-    """0: any."""
     contradiction: bool = False
     audit: bool = False
     decided: str = "open"
@@ -43,7 +42,7 @@ class Filters:
 
 
 class Worklist:
-    """The list over one alignment; `verdict` (p,) says what was decided on each pair: 0 nothing, else a code."""
+    """The worklist of one alignment."""
 
     def __init__(
         self, task: AlignmentTask, labels: Labels, alignment: Alignment, selected: Mask, threshold: float
@@ -66,11 +65,11 @@ class Worklist:
         self._shuffled = np.random.default_rng(0).permutation(len(self.rows))
 
     def prepare(self) -> None:
-        """Make the texts that are searched in now, and not with the first search."""
+        """Make the texts for the search now, and not with the first search."""
         _ = self._texts
 
     def find(self, filters: Filters, verdict: IntArray) -> IntArray:
-        """The rows of the alignment that pass the filters, in order; `verdict` (p,) is 0 for what is undecided."""
+        """The rows of the alignment that pass the filters, in order; `verdict` (p,) is 0 for undecided pairs."""
         rows = self._ordered(replace(filters, decided="all"))
         if filters.decided == "all":
             return rows
@@ -78,7 +77,7 @@ class Worklist:
         return wanted
 
     def _ordered(self, filters: Filters) -> IntArray:
-        """The rows that pass all filters but what is decided, which alone changes: the last few lists are kept."""
+        """The rows by all filters but `decided`, which alone changes; the last few lists are kept."""
         with self._lock:
             found = self._lists.pop(filters, None)
             if found is None:
@@ -109,14 +108,14 @@ class Worklist:
         rating = self._rating[found]
         if order == "random":
             return np.argsort(self._shuffled[found], kind="stable")
-        if order == "surest":
+        if order == "most confident":
             return np.argsort(-rating, kind="stable")
-        if order == "least sure":
+        if order == "least confident":
             return np.argsort(rating, kind="stable")
         return np.argsort(np.abs(rating - self._threshold), kind="stable")
 
     def _holds(self, query: str) -> Mask:
-        """Which pairs hold all words of a query in a name or identifier of either end."""
+        """The pairs that have all words of a query in a name or identifier of either end."""
         keep = np.ones(len(self.rows), dtype=bool)
         for word in query.casefold().split()[:8]:
             keep &= self._texts.str.contains(word, literal=True).to_numpy()

@@ -73,7 +73,9 @@ def read_input(given: DataInput | None, data: DataSettings, store: RunStore) -> 
         return RunInput(None, known)
     try:
         paths = find_files(given, data).paths()
-        return RunInput(given, {str(path.resolve()): describe_file(path, known.get(str(path.resolve()))) for path in paths})
+        return RunInput(
+            given, {str(path.resolve()): describe_file(path, known.get(str(path.resolve()))) for path in paths}
+        )
     except InputError:
         begun_with = {name: str(path) for name, path in asdict(given).items() if path is not None}
         if "load" not in store.steps or begun_with != store.manifest.get("input"):

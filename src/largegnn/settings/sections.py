@@ -35,6 +35,7 @@ __all__ = [
     "TrainSettings",
 ]
 
+
 class DataSettings(Section):
     """How files become an alignment task (step `load`)."""
 

@@ -19,8 +19,8 @@
     put("cut-recall", share(cut.expected_recall));
     if (document.getElementById("cut-judged")) {
       put("cut-judged", cut.judged
-        ? "precision " + share(cut.right / cut.judged) + " (" + share(cut.precision_low) + " to "
-          + share(cut.precision_high) + " nine times in ten), " + whole.format(cut.right) + " of "
+        ? "precision " + share(cut.right / cut.judged) + " (90% interval " + share(cut.precision_low) + " to "
+          + share(cut.precision_high) + "), " + whole.format(cut.right) + " of "
           + whole.format(cut.judged) + " right; recall " + share(cut.recall)
         : "–");
     }

@@ -1,0 +1,170 @@
+"""Make tables in names: unmatched entities, duplicates within a graph, aligned relations.
+
+In: an `Alignment` or a `RelationAlignment`. Out: polars tables, one row per entity, pair of entities or pair of
+relations. Cost: one pass over the pairs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from largegnn.artifacts import REASONS, Alignment, AlignmentTask, FloatArray, IntArray, RelationAlignment, TaskNames
+from largegnn.artifacts.relations import MAPPINGS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["duplicates_table", "relations_table", "unmatched_table"]
+
+_EQUAL = "equal names, no value differs"
+_SHARED = "same counterpart"
+_NEARLY = 0.9  # of the score of the accepted pair
+
+
+def unmatched_table(task: AlignmentTask, names: TaskNames, alignment: Alignment) -> pl.DataFrame:
+    """One row for each entity without an accepted pair that is no seed.
+
+    Columns side, entity, reason, best_candidate, matched_with (the entity that the best candidate is accepted with),
+    score.
+    """
+    import polars as pl
+
+    from largegnn.data.vocabulary import name_column
+
+    reasons = alignment.reasons
+    rows = np.flatnonzero((reasons != REASONS.index("aligned")) & (reasons != REASONS.index("seed")))
+    best, score = _best_candidates(alignment, task.num_entities)
+    candidate = best[rows]
+    matched_with = np.where(candidate >= 0, _partners(alignment, task.num_entities)[candidate], -1)
+    entities = name_column(names.entities)
+    return pl.DataFrame(
+        {
+            "side": np.where(rows < task.num_source_entities, "source", "target"),
+            "entity": entities.gather(rows),
+            "reason": pl.Series(list(REASONS)).gather(reasons[rows].astype(np.int64)),
+            "best_candidate": entities.gather(_or_null(candidate)),
+            "matched_with": entities.gather(_or_null(matched_with)),
+            "score": pl.Series(np.where(candidate >= 0, score[rows], np.nan)).cast(pl.Float32).fill_nan(None),
+        },
+        schema={
+            **dict.fromkeys(("side", "entity", "reason", "best_candidate", "matched_with"), pl.String),
+            "score": pl.Float32,
+        },
+    )
+
+
+def duplicates_table(task: AlignmentTask, names: TaskNames, alignment: Alignment, equal: IntArray) -> pl.DataFrame:
+    """Entities of one graph that are probably the same, to check before the graphs are merged.
+
+    One row for each pair (d, 2) of `equal`, which have equal names and no contradiction, and for each entity whose best
+    candidate is accepted with another entity of its side although it scores nearly as high.
+    Columns side, entity, duplicate, because, counterpart and score (of the entity with the counterpart).
+    """
+    import polars as pl
+
+    from largegnn.data.vocabulary import name_column
+
+    shared, counterparts, scores = _shared_counterparts(alignment)
+    known = {tuple(sorted(pair)) for pair in equal.tolist()}
+    is_new = np.array([tuple(sorted(pair)) not in known for pair in shared.tolist()], dtype=bool)
+    pairs = np.concatenate([equal.astype(np.int64), shared[is_new]])
+    entities = name_column(names.entities)
+    return pl.DataFrame(
+        {
+            "side": np.where(pairs[:, 0] < task.num_source_entities, "source", "target"),
+            "entity": entities.gather(pairs[:, 0]),
+            "duplicate": entities.gather(pairs[:, 1]),
+            "because": [_EQUAL] * len(equal) + [_SHARED] * int(is_new.sum()),
+            "counterpart": entities.gather(_or_null(np.concatenate([np.full(len(equal), -1), counterparts[is_new]]))),
+            "score": pl.Series([None] * len(equal) + scores[is_new].tolist(), dtype=pl.Float32),
+        },
+        schema={
+            **dict.fromkeys(("side", "entity", "duplicate", "because", "counterpart"), pl.String),
+            "score": pl.Float32,
+        },
+    )
+
+
+def relations_table(relations: RelationAlignment, names: TaskNames) -> pl.DataFrame:
+    """One row for each pair of aligned relations.
+
+    Columns source, target, inverse, mapping, score, source_share, target_share, count, examples. An example is
+    `head tail = head tail`, the source's before the target's; an `inverse` one has the target's ends in the order of
+    the source's.
+    """
+    import polars as pl
+
+    sources, targets = (names.relations.take(relations.pairs[:, side]) for side in (0, 1))
+    return pl.DataFrame(
+        {
+            "source": sources,
+            "target": targets,
+            "inverse": np.array(relations.is_inverse),
+            "mapping": [MAPPINGS[code] for code in relations.mappings().tolist()],
+            "score": np.array(relations.scores),
+            "source_share": np.array(relations.source_shares),
+            "target_share": np.array(relations.target_shares),
+            "count": np.array(relations.counts),
+            "examples": [_examples(rows, names) for rows in relations.examples.tolist()],
+        },
+        schema={
+            "source": pl.String,
+            "target": pl.String,
+            "inverse": pl.Boolean,
+            "mapping": pl.String,
+            **dict.fromkeys(("score", "source_share", "target_share"), pl.Float32),
+            "count": pl.Int64,
+            "examples": pl.String,
+        },
+    )
+
+
+def _or_null(ids: IntArray) -> pl.Series:
+    """Ids (m,), null for -1."""
+    import polars as pl
+
+    return pl.Series(ids.astype(np.int64)).replace(-1, None)
+
+
+def _best_candidates(alignment: Alignment, num_entities: int) -> tuple[IntArray, IntArray]:
+    """The best candidate of each entity (n,), -1 where there is no candidate, and its score."""
+    best, score = np.full(num_entities, -1, dtype=np.int64), np.zeros(num_entities, dtype=np.float32)
+    for side, ranks in ((0, alignment.source_ranks), (1, alignment.target_ranks)):
+        # From the worst to the best, so that the best is written last.
+        order = np.argsort(-ranks, kind="stable")
+        best[alignment.pairs[order, side]] = alignment.pairs[order, 1 - side]
+        score[alignment.pairs[order, side]] = alignment.scores[order]
+    return best, score
+
+
+def _partners(alignment: Alignment, num_entities: int) -> IntArray:
+    """The entity that each entity is accepted with (n,), -1 for unmatched ones."""
+    partner = np.full(num_entities, -1, dtype=np.int64)
+    accepted = alignment.pairs[alignment.accepted]
+    partner[accepted[:, 0]], partner[accepted[:, 1]] = accepted[:, 1], accepted[:, 0]
+    return partner
+
+
+def _shared_counterparts(alignment: Alignment) -> tuple[IntArray, IntArray, FloatArray]:
+    """Entities whose best candidate is matched elsewhere, with its partner (d, 2), the candidate and the score (d,)."""
+    accepted = alignment.accepted
+    usual = float(np.median(alignment.scores[accepted])) if accepted.any() else np.inf
+    found: list[tuple[IntArray, IntArray, FloatArray]] = []
+    size = int(alignment.pairs.max(initial=-1)) + 1
+    partner = _partners(alignment, size)
+    score_of = np.zeros(size, dtype=np.float32)
+    score_of[alignment.pairs[accepted]] = alignment.scores[accepted, None]
+    for side, ranks in ((0, alignment.source_ranks), (1, alignment.target_ranks)):
+        own, other = alignment.pairs[:, side].astype(np.int64), alignment.pairs[:, 1 - side].astype(np.int64)
+        is_as_good = (alignment.scores >= usual) & (alignment.scores >= _NEARLY * score_of[other])
+        rows = np.flatnonzero((ranks == 1) & ~accepted & is_as_good & (partner[own] < 0) & (partner[other] >= 0))
+        found.append((np.stack([own[rows], partner[other[rows]]], axis=1), other[rows], alignment.scores[rows]))
+    pairs, counterparts, scores = (np.concatenate(part) for part in zip(*found, strict=True))
+    return pairs, counterparts, scores
+
+
+def _examples(rows: list[list[int]], names: TaskNames) -> str:
+    known = [names.entities.take(row) for row in rows if row[0] >= 0]
+    return "; ".join(f"{head} {tail} = {other_head} {other_tail}" for head, tail, other_head, other_tail in known)

@@ -1,1 +1,0 @@
-"""The review page: a small web server on this machine."""

@@ -1,0 +1,88 @@
+"""Charts: their numbers by hand, as SVG for a notebook and as files; pairs as a table."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+
+from largegnn.artifacts import AlignmentTask, PartitionQuality, TaskNames
+from largegnn.errors import InputError
+from largegnn.review.charts import Charts, division_charts
+from largegnn.review.pages import ReportInputs
+from largegnn.review.report_page import charts_of
+from largegnn.review.templating import pairs_html
+from tests.review.small_alignment import toy_alignment, toy_literals, toy_summary
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def charts(toy_task: AlignmentTask, toy_names: TaskNames) -> Charts:
+    return charts_of(
+        ReportInputs(toy_task, toy_names, toy_alignment(), toy_summary(), literals=toy_literals()), 'a "run" <b>'
+    )
+
+
+def test_the_charts_are_those_of_the_report(charts: Charts, tmp_path: Path) -> None:
+    titles = [plot.title for plot in charts.plots]
+    assert titles[0] == "Pairs by confidence"
+    assert {"Reliability", "Loss", "Valid H@1", "Subgraphs"} <= set(titles)
+    picture = charts._repr_svg_()
+    root = ElementTree.fromstring(picture)
+    assert root.tag == f"{SVG}svg"
+    assert [text.text for text in root.iter(f"{SVG}text") if text.get("class") == "title"] == titles
+    assert root.findtext(f"{SVG}title") == 'a "run" <b>'
+    assert "<script" not in picture
+    charts.save(tmp_path / "charts.svg")
+    assert (tmp_path / "charts.svg").read_text(encoding="utf-8") == picture
+    charts.save(tmp_path / "charts.html")
+    assert picture in (tmp_path / "charts.html").read_text(encoding="utf-8")
+    assert repr(charts).startswith("Charts('a \"run\" <b>': Pairs by confidence, ")
+    with pytest.raises(InputError, match="format is not known"):
+        charts.save(tmp_path / "charts.png")
+
+
+def test_the_accepted_bar_is_as_high_as_its_pairs(charts: Charts) -> None:
+    """b = B at .99 and d = D at .8 are the pairs that were selected: two bars of one pair each."""
+    bars = charts.plots[0].bars
+    assert [bar.title for bar in bars] == ["0.8 to 0.82: 1 accepted", "0.98 to 1: 1 accepted"]
+    assert len({bar.height for bar in bars}) == 1
+    assert charts.plots[0].marker == pytest.approx((46 + 348) / 2), "threshold .5, half way"
+
+
+def quality(sizes: tuple[int, ...], kept: float) -> PartitionQuality:
+    return PartitionQuality(
+        sizes, tuple(size // 2 for size in sizes), (1,) * len(sizes), 0, 0.1, kept, kept, None, None
+    )
+
+
+def test_divisions_by_hand() -> None:
+    """Two methods with 2 and 3 parts: triples and train links are known, so two charts of shares; then two views."""
+    divisions = [("csg", quality((4, 6), 0.9)), ("csg", quality((3, 3, 4), 0.8)), ("cps", quality((5, 5), 0.7))]
+    plots = division_charts(divisions).plots
+    assert [plot.title for plot in plots[:2]] == ["Triples kept", "Train links kept"]
+    assert [dot.title for dot in plots[0].dots] == [
+        "csg, 2 parts: 0.900", "csg, 3 parts: 0.800", "cps, 2 parts: 0.700",
+    ]  # fmt: skip
+    assert len({line.kind for line in plots[0].lines}) == 2, "methods differ in their dashes"
+    assert [plot.title for plot in plots[2:5]] == ["csg, 2 parts", "csg, 3 parts", "cps, 2 parts"]
+    assert [bar.title for bar in plots[5].bars][:2] == ["6 entities, 1 of them landmarks"] * 2
+    many = division_charts([*divisions, *divisions]).plots
+    assert [plot.title for plot in many[2:]] == ["csg, mean size", "cps, mean size"] * 2
+    assert [text for _, text in many[2].x_ticks] == ["2", "2", "3", "3"]
+    heights = [bar.height for bar in many[3].bars if bar.kind == "accepted"]
+    assert heights == pytest.approx([heights[0]] * 2)
+
+
+def test_pairs_as_a_table() -> None:
+    frame = pl.DataFrame(
+        {"source": ["<a>", "b", "c"], "confidence": [0.123456, 1.0, 0.5], "mutual": [True, False, True]}
+    )
+    text = pairs_html("three pairs", frame, 2)
+    assert re.findall(r"<th>(\w+)</th>", text) == ["source", "confidence", "mutual"]
+    assert "<td>&lt;a&gt;</td><td>0.1235</td><td>True</td>" in text
+    assert "1 more pairs" in text

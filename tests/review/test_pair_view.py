@@ -1,0 +1,55 @@
+"""The picture of two neighbourhoods, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from largegnn.artifacts import AlignmentTask, TaskNames
+from largegnn.artifacts.literals import Literals
+from largegnn.review.labels import Labels
+from largegnn.review.neighbors import NeighborIndex
+from largegnn.review.pair_view import counterparts, draw_neighborhoods
+from tests.review.small_alignment import B2, D2, B, D, toy_alignment
+
+
+def test_who_is_whose_counterpart(toy_task: AlignmentTask) -> None:
+    """Seeds a = A and c = C, accepted b = B and d = D."""
+    assert counterparts(toy_task, toy_alignment(), "train") == {0: 5, 1: 6, 2: 7, 3: 8}
+
+
+def test_the_neighbours_of_one_entity(toy_task: AlignmentTask) -> None:
+    index = NeighborIndex(toy_task)
+    assert index.of(2) == {3: [(1, True)], 0: [(0, False)], 1: [(1, False)]}, "c: s to d, r from a, s from b"
+
+
+def test_matched_neighbours_face_each_other(toy_task: AlignmentTask, toy_names: TaskNames) -> None:
+    labels = Labels(toy_task, toy_names, Literals.empty())
+    partner = counterparts(toy_task, toy_alignment(), "train")
+    picture = draw_neighborhoods(NeighborIndex(toy_task), labels, partner, D, D2)
+    shown = [
+        (row.is_matched, *(None if one is None else (one.label, one.relations) for one in (row.source, row.target)))
+        for row in picture.rows
+    ]
+    assert shown == [(True, ("c", "^s"), ("C", "^q")), (False, ("e", "r"), ("E", "p"))]
+    assert (picture.source, picture.target, picture.num_matched, picture.more) == ("d", "D", 1, (0, 0))
+    heights = [row.y for row in picture.rows]
+    assert heights == sorted(set(heights))
+    assert heights[-1] < picture.height
+
+
+def test_a_hub_is_drawn_in_part(toy_task: AlignmentTask, toy_names: TaskNames) -> None:
+    """Ten sources around a, of which seven at most are drawn with their counterparts."""
+    star = AlignmentTask(
+        12, 12, 1, 1,
+        np.array([(0, 0, one) for one in range(1, 12)] + [(12, 1, one) for one in range(13, 24)]),
+        np.array([(one, one + 12) for one in range(1, 11)]), np.empty((0, 2)), np.empty((0, 2)),
+    )  # fmt: skip
+    from largegnn.artifacts import StringTable
+
+    names = TaskNames(StringTable.from_strings(map(str, range(24))), StringTable.from_strings("rs"))
+    partner = {one: one + 12 for one in range(1, 11)}
+    picture = draw_neighborhoods(NeighborIndex(star), Labels(star, names, Literals.empty()), partner, 0, 12)
+    assert picture.num_matched == 10
+    assert sum(row.is_matched for row in picture.rows) == 7
+    assert picture.more == (3, 3), "eleven neighbours, seven matched and one other drawn"
+    assert B2 > B
