@@ -5,16 +5,21 @@ Other modules of `lab` import runs, their outcomes and their folders from this f
 
 from __future__ import annotations
 
-from largegnn.runs.on_task import division_of, run_task
-from largegnn.runs.pipeline import resume_input, run_pipeline
+from largegnn.runs.on_task import run_task
+from largegnn.runs.pipeline import run_pipeline
 from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore
 from largegnn.stages.rounds import RoundsOutcome
 
+from largegnn.api import Division
 from largegnn.data.inputs import DataInput
+from largegnn.parts import SEARCHERS
+from largegnn.pipeline import run_pipeline, run_task
 from largegnn.planning.sizes import plan_division
-from largegnn.seams.tables import SEARCHERS
-from largegnn.stages import derived_seed
+from largegnn.rounds import RoundsOutcome
+from largegnn.run import Run
+from largegnn.runfolder.steps import derived_seed
+from largegnn.runfolder.store import RunStore
 from largegnn.stages.evaluate import evaluate
 from largegnn.stages.match import MatchOutcome
 from largegnn.stages.train import TrainOutcome
@@ -22,16 +27,15 @@ from largegnn.stages.train import TrainOutcome
 __all__ = [
     "SEARCHERS",
     "DataInput",
+    "Division",
     "MatchOutcome",
     "RoundsOutcome",
     "Run",
     "RunStore",
     "TrainOutcome",
     "derived_seed",
-    "division_of",
     "evaluate",
     "plan_division",
-    "resume_input",
     "run_pipeline",
     "run_task",
 ]

@@ -1,4 +1,4 @@
-"""Runs all stages under a hard limit of memory: `python -m tests.runfolder.limited_run PAIR RUN EXTRA_MB MAX_MEMORY_GB`.
+"""Runs all stages under a hard limit of memory: `python -m tests.limited_run PAIR RUN EXTRA_MB MAX_MEMORY_GB`.
 
 The limit is what the process holds once everything is imported and compiled, and EXTRA_MB more. It counts memory that
 is written to, not files that are mapped.

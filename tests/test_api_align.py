@@ -17,6 +17,7 @@ from largegnn import api
 from largegnn.artifacts import REASONS, PairFigures
 from largegnn.errors import InputError
 from largegnn.pipeline import run_pipeline
+from largegnn.run import Run
 from largegnn.settings import STEPS, Settings, TrainSettings
 from tests.cli.small_runs import WORLD
 
@@ -136,7 +137,7 @@ def test_an_interrupted_run_of_frames_goes_on(frames: Frames, tmp_path: Path, mo
         impatient.setattr("largegnn.stages.search.search", interrupt)
         with pytest.raises(KeyboardInterrupt):
             largegnn.align(**given(frames), out=tmp_path / "run")
-    with pytest.raises(InputError, match="no stage match"):
+    with pytest.raises(InputError, match="no match yet"):
         largegnn.open_run(tmp_path / "run")
     begun = Run.open(tmp_path / "run")
     run_pipeline(tmp_path / "run", begun.given, begun.settings)

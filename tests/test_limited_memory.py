@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the l
 def run(folder: Path, max_memory_gb: float) -> subprocess.CompletedProcess[str]:
     pair = folder / "pair"
     api.generate(PAIR, folder=pair)
-    command = [sys.executable, "-m", "tests.runfolder.limited_run", pair, folder / "run", EXTRA_MB, max_memory_gb]
+    command = [sys.executable, "-m", "tests.limited_run", pair, folder / "run", EXTRA_MB, max_memory_gb]
     # One thread: every other one has a stack of its own.
     alone = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(

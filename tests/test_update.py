@@ -213,7 +213,7 @@ def test_an_update_is_a_run_like_any_other(updated: AlignmentResult, tmp_path: P
     assert updated.export("tsv", tmp_path / "pairs.tsv") == len(updated.pairs)
     name = str(updated.pairs["source"][0])
     assert updated.explain(name, "source").candidates
-    assert chosen.landmarks.cap == np.ceil(
+    assert begun.settings.landmarks.cap == np.ceil(
         460 * updated.task.num_entities / (updated.task.num_entities - _added(updated))
     )
 

@@ -1,9 +1,9 @@
 """The run, read from top to bottom: typed calls in the order they happen.
 
-In: files, settings, a folder. Out: the folder brought up to date, and a `Run` that reads it. Every call of `step` reuses
-what the folder holds or computes it (`runfolder/steps.py`). What a step depends on is what it is handed in its place;
-what is handed by keyword (device, work folder) makes no difference to its result. No step but `evaluate` is handed the
-test links. Self-training rounds, updates and the paper's systems call the same functions.
+In: files, settings, a folder. Out: the folder brought up to date, and a `Run` that reads it. Every call of `step`
+reuses what the folder holds or computes it (`runfolder/steps.py`). A step depends on its positional arguments; those
+by keyword (device, work folder) make no difference to its result. No step but `evaluate` receives the test links.
+Self-training rounds, updates and the paper's systems call the same functions.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,9 +60,9 @@ def double(table: Table, seed: int = 0, *, device: str = "cpu", work: Path | Non
 
 
 @pytest.fixture(autouse=True)
-def calls() -> Iterator[list[str]]:
+def calls() -> list[str]:
     CALLS.clear()
-    yield CALLS
+    return CALLS
 
 
 def steps_in(folder: Path, **options: str) -> Steps:

@@ -47,7 +47,7 @@ def export_command(
     result, folder = open_run(run), out or run
     paths = {form: folder / file_of_form(form) for form in dict.fromkeys(forms)}
     rows = {
-        str(path): result.to(
+        str(path): result.export(
             form,
             path,
             accepted_only=not all_candidates,
