@@ -5,12 +5,6 @@ Other modules of `lab` import runs, their outcomes and their folders from this f
 
 from __future__ import annotations
 
-from largegnn.runs.on_task import run_task
-from largegnn.runs.pipeline import run_pipeline
-from largegnn.runs.run import Run
-from largegnn.runs.store import RunStore
-from largegnn.stages.rounds import RoundsOutcome
-
 from largegnn.api import Division
 from largegnn.data.inputs import DataInput
 from largegnn.parts import SEARCHERS

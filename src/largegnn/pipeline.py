@@ -80,13 +80,19 @@ def run_pipeline(
 
 
 def run_task(
-    folder: Path, task: AlignmentTask, names: TaskNames | None, settings: Settings, *, last: str | None = None
+    folder: Path,
+    task: AlignmentTask,
+    names: TaskNames | None = None,
+    settings: Settings | Mapping[str, object] | None = None,
+    *,
+    last: str | None = None,
 ) -> Run:
     """Run a task that is in memory, not in files; without `names` its entities cannot be exported by name."""
     nothing = StringTable.from_strings(())
     loaded = LoadResult(task, names or TaskNames(nothing, nothing), Literals.empty(), LoadSummary.of_task(task))
     files = {"task": InputFile(_checksum(task, names))}
-    return run_pipeline(folder, None, settings, last=last, files=files, instead={"load": lambda *_: loaded})
+    instead = {"load": lambda *_: loaded}
+    return run_pipeline(folder, None, Settings.of(settings), last=last, files=files, instead=instead)
 
 
 def _checksum(task: AlignmentTask, names: TaskNames | None) -> str:
