@@ -42,7 +42,7 @@ from largegnn.cluster.connecting import import_ray
 from largegnn.cluster.nodes import ask_nodes
 from largegnn.cluster.pool import RayPool
 from largegnn.cluster.visits import RayVisits
-from largegnn.embedding import whole_graph
+from largegnn.embedding import integrate as whole_graph
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.visits import PlannedVisit

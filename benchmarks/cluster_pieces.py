@@ -11,10 +11,8 @@ import argparse
 import contextlib
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -25,9 +23,9 @@ from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray
 from largegnn.cluster.connecting import connection
 from largegnn.cluster.nodes import ask_nodes
 from largegnn.cluster.pool import RayPool
-from largegnn.embedding import whole_graph
+from largegnn.embedding import integrate as whole_graph
 from largegnn.embedding.dual_amn import DualAMN
-from largegnn.embedding.whole_graph import encode_graph
+from largegnn.embedding.integrate import encode_graph
 from largegnn.machine import worker_pool
 from largegnn.machine.worker_pool import using_pool
 from largegnn.matching import shared_rows
@@ -59,14 +57,14 @@ def made_up_pair(num_entities: int) -> tuple[AlignmentTask, CandidateGraph, Floa
     return task, CandidateGraph(edges[:, 0], edges[:, 1]), scores.astype(np.float32)
 
 
-def measured(num_entities: int, folder: Path) -> tuple[dict[str, float], list[Any]]:
+def measured(num_entities: int) -> tuple[dict[str, float], list[Any]]:
     """Seconds of each stage, and what it made."""
     task, graph, scores = made_up_pair(num_entities)
     torch.manual_seed(0)
     rows, relations = torch.randn(num_entities, 64).numpy(), torch.randn(2 * task.num_relations, 64)
     marks = [time.monotonic()]
-    encoder, layers = DualAMN(64).eval(), folder / "layers"
-    made = [encode_graph(encoder, rows, relations, task.triples, memory_bytes=2**32, scratch=layers).vectors]
+    encoder = DualAMN(64).eval()
+    made = [encode_graph(encoder, rows, relations, task.triples, memory_bytes=2**32).vectors]
     marks.append(time.monotonic())
     finder = SupportFinder(task, task.train_links)
     matched = finder.matched(graph, scores)
@@ -81,13 +79,13 @@ def measured(num_entities: int, folder: Path) -> tuple[dict[str, float], list[An
 
 def measurements(num_entities: int, workers: list[int]) -> Iterator[dict[str, Any]]:
     """One process, then so many workers; each the second time, as the first starts processes and compiles loops."""
-    with connection("local") as ray, tempfile.TemporaryDirectory() as folder:
+    with connection("local") as ray:
         expected: list[Any] = []
         for number in (0, *workers):
             pool = LimitedPool(ray, ClusterSettings(workers=max(1, number)), ask_nodes(ray, None), "cpu")
             with using_pool(pool) if number else contextlib.nullcontext():
-                measured(num_entities, Path(folder))
-                seconds, made = measured(num_entities, Path(folder))
+                measured(num_entities)
+                seconds, made = measured(num_entities)
             expected = expected or made
             equal = all(np.array_equal(one, other) for one, other in zip(made, expected, strict=True))
             yield {"workers": number, "entities": num_entities, "seconds": seconds, "is_equal": equal}

@@ -11,8 +11,9 @@ from typing import Any
 from unittest import mock
 
 from largegnn.errors import InputError
+from largegnn.machine.atomic import write_files
 
-__all__ = ["die_early_or_late", "die_once", "full_disk", "refuse"]
+__all__ = ["die_early_or_late", "die_once", "full_disk", "refuse", "write_note"]
 
 
 def die_once(folder: Path, number: int) -> int:
@@ -47,6 +48,11 @@ def _is_first(file: Path) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+def write_note(path: Path) -> None:
+    """Write a small file."""
+    write_files({path: lambda sink: sink.write(b"note")}, fix="free some space and run again with --resume")
 
 
 def full_disk(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -24,14 +24,15 @@ from largegnn.cluster.pool import RayPool
 from largegnn.cluster.tables import ShardedTable
 from largegnn.cluster.visits import RayVisits
 from largegnn.data import block_pieces
-from largegnn.embedding import whole_graph
+from largegnn.embedding import integrate as whole_graph
 from largegnn.embedding.checkpoint import CheckpointFolder
 from largegnn.embedding.dual_amn import DualAMN
+from largegnn.embedding.integrate import encode_graph
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.trainer import Trainer
-from largegnn.embedding.whole_graph import encode_graph
 from largegnn.errors import InputError, StorageError
 from largegnn.literals import gram_pieces, grams, value_pieces, values_evidence
+from largegnn.machine import pieces as machine_pieces
 from largegnn.machine import worker_pool as machine_pool
 from largegnn.machine.worker_pool import using_pool, worker_pool
 from largegnn.matching import cosines, search_pieces, shared_rows
@@ -40,7 +41,7 @@ from largegnn.settings import ClusterSettings, CompareSettings, ProtocolSettings
 from largegnn.stages.literals import literals
 from tests.cli.small_runs import QUICK, WORLD, call, make_pair
 from tests.cluster.conftest import Nodes
-from tests.cluster.light_work import die_early_or_late, die_once, full_disk, refuse
+from tests.cluster.light_work import die_early_or_late, die_once, full_disk, refuse, write_note
 from tests.embedding.generated_pairs import generated_pair
 from tests.embedding.random_graphs import random_rows, random_triples
 from tests.embedding.small_runs import (
@@ -75,6 +76,7 @@ def _all_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (whole_graph, shared_rows, cosines):
         monkeypatch.setattr(module, "_WORTH_SHARING", 1)
     monkeypatch.setattr(machine_pool, "num_processors", lambda: 1)
+    monkeypatch.setattr(machine_pieces, "num_processors", lambda: 1)
 
 
 @pytest.fixture(scope="module")
@@ -198,17 +200,17 @@ def encode_mapped(tmp_path: Path) -> FloatArray:
     rows = np.lib.format.open_memmap(tmp_path / "rows.npy", mode="r")
     torch.manual_seed(0)
     how = (rows, random_rows(1, 8, 0, torch.float32)[1], random_triples(2_000, 9_000, 4))
-    return encode_graph(DualAMN(8).eval(), *how, memory_bytes=2**22, scratch=tmp_path / "layers").vectors
+    return encode_graph(DualAMN(8).eval(), *how, memory_bytes=2**22).vectors
 
 
 @pytest.mark.usefixtures("_all_in_pieces")
 def test_layers_in_pieces_though_workers_are_killed(nodes: Nodes, tmp_path: Path) -> None:
     alone = encode_mapped(tmp_path)
-    with using_pool(disturbed(nodes, die_early_or_late, tmp_path, ("along_piece",), ("output_piece",))):
+    with using_pool(disturbed(nodes, die_early_or_late, tmp_path, ("slot_products",), ("transformed",))):
         together = encode_mapped(tmp_path)
     assert np.array_equal(together, alone)
-    assert {path.name for path in tmp_path.glob("*_piece")} == {"along_piece", "output_piece"}, "both were killed"
-    assert not (tmp_path / "layers").exists()
+    killed = {path.name for path in tmp_path.iterdir() if not path.suffix}
+    assert killed == {"slot_products", "transformed"}, "both were killed"
 
 
 @pytest.mark.usefixtures("_all_in_pieces")
@@ -221,13 +223,12 @@ def test_search_and_rules_in_pieces_though_workers_are_killed(nodes: Nodes, tmp_
     assert {path.name for path in tmp_path.glob("*_piece")} == {"search_piece", "support_piece"}, "both were killed"
 
 
-@pytest.mark.usefixtures("_all_in_pieces")
 def test_a_disk_that_is_full_on_a_node(nodes: Nodes, tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="No space left on device") as error, using_pool(disturbed(nodes, full_disk)):
-        encode_mapped(tmp_path)
+    with pytest.raises(StorageError, match="No space left on device") as error:
+        list(disturbed(nodes, full_disk).run(write_note, [(tmp_path / "note",)]))
     assert any(f"on the node {node.name}" in str(error.value) for node in nodes.facts)
     assert "free some space and run again with --resume" in str(error.value)
-    assert not list(tmp_path.glob("layers/**/*.f32"))
+    assert not list(tmp_path.iterdir())
 
 
 class Disturbed(RayVisits):

@@ -16,8 +16,8 @@ from largegnn.embedding.dual_amn import DualAMN, relation_mean, set_vectors
 from largegnn.embedding.fused import Places, _kernels_work, powers_of, reflected_sums, sums_of_rows
 from largegnn.embedding.fused_encoder import hidden_layers, outputs_of
 from largegnn.embedding.fused_rows import hide, rmsprop_
+from largegnn.embedding.message_passing import reflected_sum
 from largegnn.embedding.pair_graph import PairGraph, build_pair_graph
-from largegnn.embedding.propagation import reflected_sum
 from largegnn.embedding.structure import GraphStructure, build_structure
 from tests.embedding.random_graphs import NUM_RELATIONS, random_triples
 

@@ -1,7 +1,7 @@
-"""Sums over neighbours by fused kernels, with exact gradients: what `propagation` does, in few launches on a GPU.
+"""Sums over neighbours by fused kernels, with exact gradients: what `message_passing` does, in few launches on a GPU.
 
 In: rows on the device, a `PairGraph`. Out: sums of rows, or of reflected and weighted neighbours, of both blocks of an
-encoder at once. The formulas are those of `propagation`; nothing is kept for a pair but what the graph itself says.
+encoder at once. The formulas are those of `message_passing`; nothing is kept for a pair but what the graph itself says.
 The kernels are Triton's (`kernels`), which comes with PyTorch for CUDA. Where there is none, the same sums are made by
 PyTorch, pair by pair: for tests, not for speed.
 Cost: about a quarter of a millisecond for a layer of both blocks of 100,000 nodes with 700,000 pairs on an H200.
@@ -113,7 +113,7 @@ def powers_of(logits: Tensor, graph: PairGraph) -> Powers:
 def reflected_sums(
     hidden: Tensor, relations: Tensor, logits: Tensor, powers: Powers, graph: PairGraph, places: Places | None = None
 ) -> Tensor:
-    """`propagation.reflected_sum` of each of b blocks: rows (b, n, d), unit vectors (S, d), logits (b, S).
+    """`message_passing.reflected_sum` of each of b blocks: rows (b, n, d), unit vectors (S, d), logits (b, S).
 
     `powers` are those of the logits. The number of blocks is a power of two. With `places` only nodes that have one are
     computed, (b, count, d); a place that no node has is zero.

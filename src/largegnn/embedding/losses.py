@@ -29,7 +29,7 @@ from torch.autograd.function import once_differentiable
 
 from largegnn.embedding.fused import has_kernels
 from largegnn.embedding.fused_rows import MOST_COLUMNS, weigh_
-from largegnn.embedding.propagation import gather_mean
+from largegnn.embedding.message_passing import gather_mean
 from largegnn.embedding.sampling import dropout
 from largegnn.embedding.structure import GraphStructure
 from largegnn.machine.precision import training_precision

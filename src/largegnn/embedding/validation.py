@@ -20,11 +20,10 @@ from torch.nn import functional
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, FloatArray, IntArray, SubgraphSet
 from largegnn.embedding.dual_amn import DualAMN
 from largegnn.embedding.feeding import SubgraphFeed
-from largegnn.embedding.integrate import average_subgraphs, encode_full
+from largegnn.embedding.integrate import average_subgraphs, encode_full, encode_nodes, fits_fused, within_reach
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.pair_graph import build_pair_graph
 from largegnn.embedding.structure import build_structure
-from largegnn.embedding.whole_graph import encode_nodes, fits_fused, within_reach
 
 __all__ = ["valid_vectors"]
 

@@ -31,13 +31,18 @@ def map_pieces(
     *shared: Any,
     send: bool = True,
     gpus: bool = False,
+    threads: bool = True,
 ) -> Iterator[_Result]:
     """What `function(*piece, *shared)` gives for each piece, in their order.
 
     `function` is one that another process can import. With `send=False` the pieces stay on this machine: they are too
-    small to be worth the way. `gpus` says that a GPU does the work faster: workers with one are preferred.
+    small to be worth the way. `gpus` says that a GPU does the work faster: workers with one are preferred. Without
+    `threads` the pieces of this machine are computed one after the other, for functions that take all processors.
     """
     workers = _workers(gpus) if send else None
+    if workers is None and not threads:
+        yield from (function(*piece, *shared) for piece in pieces)
+        return
     if workers is None:
         yield from _by_threads(function, pieces, shared)
         return

@@ -31,8 +31,6 @@ __all__ = [
     "gather_mean",
     "reflected_sum",
     "sampled_product",
-    "slot_attention",
-    "slot_sums",
     "sparse_matrix",
     "sparse_product",
     "sum_over_reverse",
@@ -108,22 +106,12 @@ class _GatherMean(torch.autograd.Function):
 
 def attention(logits: Tensor, structure: GraphStructure) -> Tensor:
     """What each pair of a slot weighs, (K,): softmax of its set's logit over all pairs of the node."""
-    slots = (structure.slot_sets, structure.slot_ptr, structure.slot_nodes, structure.slot_pair_ptr)
-    return slot_attention(logits, *slots)
-
-
-def slot_attention(logits: Tensor, sets: Tensor, ptr: Tensor, nodes: Tensor, pair_ptr: Tensor) -> Tensor:
-    """What each pair of some slots (k,) weighs, which are all slots of some nodes, in their order.
-
-    `sets` (k,) and `nodes` (k,) belong to the slots, `ptr` (n + 1) are the slots of each node, `pair_ptr` (k + 1) the
-    pairs of each slot.
-    """
-    at_slot = logits.index_select(0, sets)
-    largest = torch.segment_reduce(at_slot, "max", offsets=ptr)
-    powers = at_slot.sub_(largest.index_select(0, nodes)).exp_()
-    counted = powers * pair_ptr.diff()
-    totals = powers.new_zeros(len(ptr) - 1).index_add_(0, nodes, counted)
-    return powers.div_(totals.index_select(0, nodes))
+    at_slot = logits.index_select(0, structure.slot_sets)
+    largest = torch.segment_reduce(at_slot, "max", offsets=structure.slot_ptr)
+    powers = at_slot.sub_(largest.index_select(0, structure.slot_nodes)).exp_()
+    counted = powers * structure.slot_pair_ptr.diff()
+    totals = powers.new_zeros(structure.num_nodes).index_add_(0, structure.slot_nodes, counted)
+    return powers.div_(totals.index_select(0, structure.slot_nodes))
 
 
 def reflected_sum(rows: Tensor, relations: Tensor, logits: Tensor, structure: GraphStructure) -> Tensor:
@@ -141,15 +129,6 @@ def sum_over_reverse(at_slot: Tensor, structure: GraphStructure) -> Tensor:
     pattern = sparse_matrix(structure.slot_pair_ptr, structure.slot_of_reverse, ones, len(at_slot))
     result: Tensor = pattern @ at_slot
     return result
-
-
-def slot_sums(pair_ptr: Tensor, slots: Tensor, at_slot: Tensor) -> Tensor:
-    """What `sum_over_reverse` gives for the slots that `pair_ptr` has the pairs of; `slots` are those of the reverses.
-
-    Each sum is made in the order of its pairs, whatever other slots come along. A product with a vector is not: from
-    six pairs a slot on average MKL takes another order.
-    """
-    return sparse_product(pair_ptr, slots, at_slot.new_ones(len(slots)), at_slot.unsqueeze(1)).squeeze(1)
 
 
 class _ReflectedSum(torch.autograd.Function):
