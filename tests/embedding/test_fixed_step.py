@@ -6,7 +6,7 @@ from largegnn.embedding.dual_amn import DualAMN
 from largegnn.embedding.feeding import PairFeed, ReadyPairs, SubgraphFeed
 from largegnn.embedding.fixed_step import Draws, can_be_fixed, fixed_loss
 from largegnn.embedding.gcn import GCN
-from largegnn.embedding.losses import alignment_loss, cross_negative_loss, reconstruction_loss
+from largegnn.embedding.losses import HardNegatives, alignment_loss, cross_negative_loss, reconstruction_loss
 from largegnn.embedding.pair_graph import PairGraph
 from tests.embedding.small_runs import CPU, NUM_RELATIONS, random_subgraphs, small_model, small_options
 
@@ -50,7 +50,7 @@ def test_the_loss_of_padded_arrays_is_the_plain_one_and_so_is_its_gradient() -> 
     expected = alignment_loss(outputs, seeds, negatives)
     expected = expected + weights["reconstruction"] * reconstruction_loss(other, plain.structure, 0.0, generator)
     seed_rows = other[seeds.flatten()].view(-1, 2, 8)
-    pushed = cross_negative_loss(seed_rows, outside[kept > 0], gamma=options.cross_gamma)
+    pushed = cross_negative_loss(seed_rows, outside[kept > 0], HardNegatives(options.cross_gamma))
     expected = expected + weights["cross_subgraph"] * pushed
 
     torch.testing.assert_close(ours, expected)

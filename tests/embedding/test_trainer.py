@@ -13,7 +13,7 @@ from torch import Tensor
 from largegnn.artifacts import AlignmentTask, SubgraphSet
 from largegnn.embedding.checkpoint import CheckpointFolder
 from largegnn.embedding.feeding import SubgraphFeed
-from largegnn.embedding.loss_terms import StepContext
+from largegnn.embedding.losses import LOSSES, StepContext
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.trainer import Trainer
@@ -113,7 +113,7 @@ def test_each_further_loss_is_one_weight(name: str, monkeypatch: pytest.MonkeyPa
     assert once > alone
     assert twice - alone == pytest.approx(2 * (once - alone), rel=1e-3)
     # At 0 it is not even computed.
-    monkeypatch.setattr(f"largegnn.embedding.loss_terms.{name}", None)
+    monkeypatch.setitem(LOSSES, name, None)
     assert first_loss(with_weight(name, 0.0)) == alone
     with pytest.raises(TypeError):
         first_loss(with_weight(name, 1.0))

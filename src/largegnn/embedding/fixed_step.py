@@ -10,7 +10,6 @@ Only Dual-AMN and the paper's three losses are written this way: anything else t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,7 +17,7 @@ from torch import Tensor
 from largegnn.embedding.dual_amn import DualAMN
 from largegnn.embedding.fused_encoder import hidden_layers, outputs_of
 from largegnn.embedding.fused_rows import hide
-from largegnn.embedding.losses import FixedShape, cross_negative_loss, fixed_alignment_loss
+from largegnn.embedding.losses import FixedShape, HardNegatives, cross_negative_loss, fixed_alignment_loss
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.pair_graph import PairGraph
 
@@ -55,25 +54,20 @@ def fixed_loss(
 ) -> Tensor:
     """The weighted sum of the losses of `rows` (n, d), of which the last may be padding."""
     weights = options.losses
-    constants: dict[str, Any] = {
-        "scale": options.scale,
-        "shift": options.shift,
-        "chunk_bytes": options.loss_chunk_bytes,
-    }
     layers, rebuilt = hidden_layers(encoder, rows, relation_rows, graph, options.reconstruction_dropout, draws.noise)
     ends = draws.seeds.t().flatten()
     outputs = outputs_of(encoder, layers, graph, torch.cat([ends, draws.negatives]))
     outputs = hide(outputs, options.dropout, draws.noise)
     indices = _indices_among(draws.negatives, ends, len(rows)).view(2, -1)
     total = weights["alignment"] * fixed_alignment_loss(
-        outputs, indices, FixedShape(draws.shares), gamma=options.gamma, **constants
+        outputs, indices, FixedShape(draws.shares), HardNegatives.of(options, options.gamma)
     )
     if weights.get("reconstruction"):
         total = total + weights["reconstruction"] * rebuilt
     if weights.get("cross_subgraph"):
         seed_rows = rows.index_select(0, draws.seeds.flatten()).view(len(draws.seeds), 2, -1)
         fixed = FixedShape(draws.shares, draws.kept)
-        pushed = cross_negative_loss(seed_rows, draws.outside, gamma=options.cross_gamma, fixed=fixed, **constants)
+        pushed = cross_negative_loss(seed_rows, draws.outside, HardNegatives.of(options, options.cross_gamma), fixed)
         total = total + weights["cross_subgraph"] * pushed
     return total
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from largegnn.embedding.feeding import ReadySubgraph
-from largegnn.embedding.loss_terms import OtherRows, StepContext, terms_in_order
+from largegnn.embedding.losses import OtherRows, StepContext, losses_in_order
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.sampling import batch_nodes, dropout, sample_nodes
@@ -54,7 +54,7 @@ class Stepper:
 
     def __init__(self, model: EmbeddingModel, options: TrainOptions) -> None:
         self._model, self._options = model, options
-        self._terms = terms_in_order(options.losses)
+        self._losses = losses_in_order(options.losses)
 
     def step(self, batch: Batch, learning_rate: float) -> Tensor:
         """Take one step; the loss before it, a scalar on the device."""
@@ -94,8 +94,8 @@ class Stepper:
     def _loss(self, context: StepContext) -> Tensor | None:
         """The weighted sum of the losses; None if none of them has anything to add."""
         total: Tensor | None = None
-        for name, weight, term in self._terms:
-            value = term(context)
+        for name, weight, loss in self._losses:
+            value = loss(context)
             if value is None:
                 continue
             if value.ndim:

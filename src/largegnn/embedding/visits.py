@@ -24,7 +24,7 @@ from torch import Tensor
 
 from largegnn.artifacts import FloatArray, IntArray, SubgraphSet
 from largegnn.embedding.feeding import SubgraphFeed
-from largegnn.embedding.loss_terms import OtherRows
+from largegnn.embedding.losses import OtherRows
 from largegnn.embedding.model import ALPHA, EPS, EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.row_optimizer import RowRMSprop
