@@ -26,8 +26,7 @@ from largegnn import api
 from largegnn.artifacts import SubgraphSet
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
-from largegnn.embedding.row_state import DenseState, RowState
-from largegnn.embedding.shards import DenseCenter, TableShard
+from largegnn.embedding.shards import DenseCenter, DenseState, RowState, TableShard
 from largegnn.embedding.visits import PlannedVisit, Visitor, sample_others
 from largegnn.machine.progress import Work
 from largegnn.paper.origin import origin_of

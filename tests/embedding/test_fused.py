@@ -13,9 +13,8 @@ if importlib.util.find_spec("triton") and not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 from largegnn.embedding.dual_amn import DualAMN, relation_mean, set_vectors
-from largegnn.embedding.fused import Places, _kernels_work, powers_of, reflected_sums, sums_of_rows
+from largegnn.embedding.fused import Places, _kernels_work, hide, powers_of, reflected_sums, rmsprop_, sums_of_rows
 from largegnn.embedding.fused_encoder import hidden_layers, outputs_of
-from largegnn.embedding.fused_rows import hide, rmsprop_
 from largegnn.embedding.message_passing import reflected_sum
 from largegnn.embedding.pair_graph import PairGraph, build_pair_graph
 from largegnn.embedding.structure import GraphStructure, build_structure

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from largegnn.embedding.row_state import DenseState, RowState
-from largegnn.embedding.shards import DenseCenter, TableShard, shard_bounds
+from largegnn.embedding.shards import DenseCenter, DenseState, RowState, TableShard, shard_bounds
 from largegnn.embedding.visits import sample_others
 from tests.embedding.small_runs import are_equal, copies, random_subgraphs, small_model, small_options
 

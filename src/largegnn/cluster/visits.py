@@ -28,8 +28,7 @@ from largegnn.cluster.tally import Tally
 from largegnn.cluster.worker import VisitFacts, VisitWorker
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
-from largegnn.embedding.row_state import DenseState
-from largegnn.embedding.shards import DenseCenter
+from largegnn.embedding.shards import DenseCenter, DenseState
 from largegnn.embedding.visits import PlannedVisit, sample_others
 from largegnn.errors import StorageError
 from largegnn.machine.progress import Work

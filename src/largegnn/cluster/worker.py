@@ -15,7 +15,7 @@ import numpy as np
 from largegnn.artifacts import FloatArray, IntArray
 from largegnn.cluster.mapped import Sent, opened
 from largegnn.embedding.options import TrainOptions
-from largegnn.embedding.row_state import DenseState, RowState
+from largegnn.embedding.shards import DenseState, RowState
 from largegnn.embedding.visits import PlannedVisit, Visitor
 from largegnn.machine.metering import Meter
 

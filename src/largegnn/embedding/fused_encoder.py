@@ -15,8 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from largegnn.embedding.dual_amn import DualAMN
-from largegnn.embedding.fused import Places, Powers, powers_of, reflected_sums, sums_of_rows
-from largegnn.embedding.fused_rows import first_layers
+from largegnn.embedding.fused import Places, Powers, first_layers, powers_of, reflected_sums, sums_of_rows
 from largegnn.embedding.pair_graph import PairGraph
 
 __all__ = ["HiddenLayers", "hidden_layers", "outputs_of"]

@@ -28,8 +28,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from largegnn.embedding.feeding import ReadySubgraph
-from largegnn.embedding.fused import has_kernels
-from largegnn.embedding.fused_rows import MOST_COLUMNS, weigh_
+from largegnn.embedding.fused import MOST_COLUMNS, has_kernels, weigh_
 from largegnn.embedding.message_passing import gather_mean
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.sampling import dropout

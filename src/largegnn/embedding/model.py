@@ -15,15 +15,12 @@ from torch import Tensor, nn
 
 from largegnn.artifacts import FloatArray
 from largegnn.embedding.encoders import Encoder
-from largegnn.embedding.entity_table import new_table
+from largegnn.embedding.entity_table import ALPHA, EPS, fill_uniform, new_table
 from largegnn.embedding.options import TrainOptions
-from largegnn.embedding.row_optimizer import fill_uniform
 from largegnn.errors import ArtifactError
 from largegnn.seams.tables import ENCODERS
 
-__all__ = ["ALPHA", "EPS", "EmbeddingModel", "load_weights"]
-
-ALPHA, EPS = 0.9, 1e-7
+__all__ = ["EmbeddingModel", "load_weights"]
 
 
 class EmbeddingModel:
@@ -42,7 +39,7 @@ class EmbeddingModel:
         make_encoder = ENCODERS[options.encoder]
         generator = torch.Generator().manual_seed(seed)
         self.device = device
-        self.entities = new_table(num_entities, options, device, generator, folder, alpha=ALPHA, eps=EPS)
+        self.entities = new_table(num_entities, options, device, generator, folder)
         relations = torch.empty(2 * num_relations, options.dim)
         fill_uniform(relations, generator)
         self.relations = nn.Parameter(relations.to(device))
@@ -57,7 +54,7 @@ class EmbeddingModel:
         """Apply the gradients of one step to the rows `ids` that were gathered, and to the dense parameters."""
         gradient = rows.grad if rows.grad is not None else torch.zeros_like(rows)
         # The entities of a subgraph are distinct.
-        self.entities.update(ids, gradient, learning_rate, trusted=True)
+        self.entities.update(ids, gradient, learning_rate)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         self.optimizer.step()

@@ -16,15 +16,41 @@ Cost: O(k d) for k rows. Memory: the rows, their state, one number a row, and th
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 import numpy as np
 
 from largegnn.artifacts import FloatArray, IntArray
-from largegnn.embedding.row_state import DenseState, RowState
 
-__all__ = ["DenseCenter", "TableShard", "shard_bounds"]
+__all__ = ["DenseCenter", "DenseState", "RowState", "TableShard", "shard_bounds"]
 
 _FULL_CHANGES = 4  # of dense weights: so many visits at the same time add them as they are, more count as these
+
+
+@dataclass(frozen=True, eq=False)
+class RowState:
+    """Rows (k, d) of entities and the mean squares of their gradients (k, d)."""
+
+    rows: FloatArray
+    squares: FloatArray
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes to send."""
+        return self.rows.nbytes + self.squares.nbytes
+
+
+@dataclass(frozen=True, eq=False)
+class DenseState:
+    """Relation rows and encoder weights, each flat, one after another, and the mean squares of their gradients."""
+
+    values: FloatArray
+    squares: FloatArray
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes to send."""
+        return self.values.nbytes + self.squares.nbytes
 
 
 def shard_bounds(num_entities: int, num_shards: int) -> IntArray:

@@ -1,13 +1,11 @@
-"""Training part by part: subgraphs are mini-batches in random order over shared tables (section 5 of the paper).
+"""Train part by part: subgraphs are mini-batches in random order over shared tables (section 5 of the paper).
 
-In: the subgraphs, the options, a model. Out: the trained model and what every epoch was like.
+In: the subgraphs, the options, a model. Out: the trained model and a record of every epoch.
 The idea: an epoch passes the subgraphs in random order, and a step (`stepping`) takes a batch of the seeds of one and
-changes the rows of its entities alone. On a GPU all steps of a subgraph are made in one go (`captured`). All that is
-drawn at random follows from the seed, the epoch and the subgraph, so that an interrupted run resumes from its last
-checkpoint to the same result. The valid links, where they are not seeds, choose the epoch whose parameters the run ends
-with (`saved_epochs`).
-Several workers (`visits`) visit the subgraphs of an epoch at the same time; the model here is then what they have made
-together at the end of each epoch.
+changes the rows of its entities alone; on a GPU all steps of a subgraph are one visit (`captured_step`), and on a
+cluster several workers visit subgraphs at the same time (`visits`). All that is drawn at random follows from the seed,
+the epoch and the subgraph, so that an interrupted run resumes from its last checkpoint to the same result. The valid
+links, where they are not seeds, choose the epoch whose parameters the run ends with.
 Cost: an epoch passes each subgraph once for every batch of its seeds.
 
 # Paper: subgraphs as mini-batches; RMSprop 0.005; batches of 1,024.
@@ -27,14 +25,12 @@ import torch
 from torch import Tensor
 
 from largegnn.artifacts import EpochRecord, SubgraphSet
-from largegnn.embedding.captured import CapturedVisits, Visit
-from largegnn.embedding.checkpoint import CheckpointInMemory, Checkpoints
+from largegnn.embedding.captured_step import CapturedVisits, Visit, can_be_captured
+from largegnn.embedding.checkpoint import CheckpointInMemory, Checkpoints, SavedEpochs, best_epoch
 from largegnn.embedding.feeding import PairFeed, ReadyPairs, SubgraphFeed
-from largegnn.embedding.fixed_step import can_be_fixed
 from largegnn.embedding.fused import has_kernels
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
-from largegnn.embedding.saved_epochs import SavedEpochs, best_epoch
 from largegnn.embedding.stepping import Batch, Stepper, batches_of, split_seeds
 from largegnn.embedding.visits import PlannedVisit, VisitWorkers
 from largegnn.errors import InputError, TrainingError
@@ -199,7 +195,7 @@ class Trainer:
         """Whether steps are captured: on a GPU with Triton, here, with the parts that are written for it."""
         device = self.model.device
         is_wanted = self.options.step == "auto" and device.type == "cuda" and self._workers is None
-        return is_wanted and has_kernels(device) and can_be_fixed(self.model.encoder, self.options)
+        return is_wanted and has_kernels(device) and can_be_captured(self.model.encoder, self.options)
 
     def _learning_rate(self, epoch: float) -> float:
         if self.options.schedule == "constant":

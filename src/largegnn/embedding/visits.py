@@ -23,12 +23,12 @@ import torch
 from torch import Tensor
 
 from largegnn.artifacts import FloatArray, IntArray, SubgraphSet
+from largegnn.embedding.entity_table import RowRMSprop
 from largegnn.embedding.feeding import SubgraphFeed
 from largegnn.embedding.losses import OtherRows
-from largegnn.embedding.model import ALPHA, EPS, EmbeddingModel
+from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
-from largegnn.embedding.row_optimizer import RowRMSprop
-from largegnn.embedding.row_state import DenseState, RowState
+from largegnn.embedding.shards import DenseState, RowState
 from largegnn.embedding.stepping import Stepper, batches_of
 from largegnn.machine.precision import training_precision
 from largegnn.machine.progress import Work
@@ -116,7 +116,7 @@ class _TakenRows(RowRMSprop):
     def __init__(self, entities: Tensor, taken: RowState) -> None:
         device = entities.device
         rows, squares = (torch.tensor(each, device=device) for each in (taken.rows, taken.squares))
-        super().__init__(rows, squares, alpha=ALPHA, eps=EPS)
+        super().__init__(rows, squares)
         self._entities = entities
 
     def _indices(self, ids: Tensor) -> Tensor:
