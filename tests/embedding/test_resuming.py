@@ -144,7 +144,7 @@ def test_a_best_epoch_that_is_lost_is_said(
     monkeypatch.setattr(trainer._saved, "restore_best", lose_and_restore_best)
     with caplog.at_level(logging.WARNING):
         trainer.run()
-    assert "epoch 1 was best on the valid links but cannot be found" in caplog.text
+    assert "epoch 1 was best on the valid links but its checkpoint is lost" in caplog.text
 
 
 def test_a_poisoned_row_stops_the_run_and_leaves_the_good_checkpoint(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_parameter_that_no_loss_shows_stops_the_run_too() -> None:
     outside = int(subgraphs.entities.max()) + 1
     trainer = small_trainer(subgraphs, small_options(losses={"alignment": 1.0, "reconstruction": 20.0}))
     trainer.model.entities.values[outside, 0] = math.inf
-    with pytest.raises(TrainingError, match=r"epoch 1.*or a parameter is no number"):
+    with pytest.raises(TrainingError, match=r"epoch 1.*or a parameter is not finite"):
         trainer.run()
 
 

@@ -83,7 +83,7 @@ class _Buffers:
 
 
 class CapturedVisits:
-    """Makes visits on a model."""
+    """Takes all steps of a subgraph on a model."""
 
     def __init__(self, model: EmbeddingModel, options: TrainOptions) -> None:
         assert isinstance(model.encoder, DualAMN)
@@ -109,7 +109,7 @@ class CapturedVisits:
         return buffers.losses[: len(visit.batches)].clone()
 
     def _load(self, visit: Visit) -> _Buffers:
-        """Bring rows, graph and draws of a visit into the arrays."""
+        """Copy rows, graph and draws of a visit into the arrays."""
         buffers = self._fitting(visit.graph.capacity, len(visit.batches))
         num_nodes, num_steps = len(visit.entities), len(visit.batches)
         buffers.graph.put(visit.graph)
@@ -146,7 +146,7 @@ class CapturedVisits:
         draws.outside[:num_steps].copy_(table.rows_of(drawn.flatten()).view(*shape, -1))
 
     def _step(self, buffers: _Buffers) -> None:
-        """One step over the arrays; everything it reads and writes stays where it is."""
+        """One step over the arrays; everything it reads and writes keeps its address."""
         model, options, at = self._model, self._options, buffers.at
         rows = buffers.rows.detach().requires_grad_()
         draws = buffers.draws
@@ -164,7 +164,7 @@ class CapturedVisits:
             at += 1
 
     def _capture(self, buffers: _Buffers) -> None:
-        """Record a step; what the recording and the steps before it change is put back."""
+        """Record a step; what the recording and the steps before it change is restored."""
         changing = [buffers.rows, buffers.squares, *self._model.dense, *self._model.dense_squares(), buffers.at]
         before = [tensor.detach().clone() for tensor in changing]
         stream, current = torch.cuda.Stream(), torch.cuda.current_stream()  # type: ignore[no-untyped-call]
@@ -184,13 +184,13 @@ class CapturedVisits:
         self._captured = captured
 
     def _fitting(self, capacity: Capacity, num_steps: int) -> _Buffers:
-        """The arrays, made anew if they are too small."""
+        """The arrays, allocated anew if they are too small."""
         found = self._buffers
         if found is not None and found.graph.capacity.holds(capacity) and found.num_steps >= num_steps:
             return found
         if found is not None:
             capacity, num_steps = capacity.union(found.graph.capacity), max(num_steps, found.num_steps)
-        # What stood there makes room first.
+        # The old arrays are released first.
         self._captured = self._buffers = found = None
         self._buffers = self._allocate(capacity.rounded_up(), num_steps)
         return self._buffers
@@ -230,7 +230,7 @@ def fixed_loss(
 ) -> Tensor:
     """The weighted sum of the losses of `rows` (n, d), of which the last may be padding.
 
-    A node that is drawn twice is encoded once and mixed twice, so that its two outputs hide other numbers.
+    A node that is drawn twice is encoded once and mixed twice, so that its two outputs drop other numbers.
     """
     weights = options.losses
     layers, rebuilt = hidden_layers(encoder, rows, relation_rows, graph, options.reconstruction_dropout, draws.noise)

@@ -1,8 +1,8 @@
-"""What an encoder must be: a graph neural network from rows of entities and relations to one output for each node.
+"""The protocol of encoders: a graph neural network from rows of entities and relations to one output for each node.
 
-The table `ENCODERS` (`largegnn.seams.tables`) has them by name; an entry takes the dimension of the rows and makes one.
-Entity and relation rows are an encoder's inputs, not its parameters: one encoder is shared by all subgraphs, and
-encodes the whole graph as it encodes a part of it.
+The table `ENCODERS` (`largegnn.seams.tables`) has them by name; an entry takes the dimension of the rows and returns an
+encoder. Entity and relation rows are inputs of an encoder, not its parameters: one encoder is shared by all subgraphs,
+and encodes the whole graph as it encodes a part of it.
 """
 
 from __future__ import annotations

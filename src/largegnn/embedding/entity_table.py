@@ -41,7 +41,7 @@ class RowRMSprop:
         *,
         device: torch.device | str | None = None,
     ) -> None:
-        """Take `values` (num_rows, d) and their mean squares (zeros if not given); `device` is where rows are needed.
+        """Use `values` (num_rows, d) and their mean squares (zeros if not given); `device` is where rows are needed.
 
         Both are used in place, so tensors over pinned memory or over a writable `np.memmap` stay what they are.
         """

@@ -43,35 +43,35 @@ _log = logging.getLogger(__name__)
 
 _LOWEST = -80.0  # of a logit below the highest: its power is still a number
 _TILE = 16
-# Entries a kernel holds at once, and its warps.
+# Entries a kernel has in registers, and its warps.
 SUM_ROWS, REFLECT, PULL_BACK, TO_SETS = (16, 1), (4, 1), (4, 1), (8, 1)
 _SIZE, _WORD = 1024, 65_536
 MOST_COLUMNS = 32_768  # of a row of the loss, which is kept in registers
 
 
 def has_kernels(device: torch.device) -> bool:
-    """Whether the kernels run there: on a GPU that Triton compiles for, or anywhere if Triton interprets them."""
+    """Whether the kernels run on a device: a GPU that Triton compiles for, or any if Triton interprets them."""
     may_run = device.type == "cuda" or os.environ.get("TRITON_INTERPRET") == "1"
     return may_run and importlib.util.find_spec("triton") is not None and _kernels_work(device)
 
 
 @cache
 def _kernels_work(device: torch.device) -> bool:
-    """Try a kernel once: Triton may be there and lack a C compiler, or not know the GPU."""
+    """Try a kernel once: Triton may lack a C compiler, or not support the GPU."""
     table = torch.ones(1, 2, device=device)
     columns = torch.zeros(1, dtype=torch.int32, device=device)
     pieces = torch.tensor([[0], [0], [1], [1]], dtype=torch.int32, device=device)
     try:
         return bool(torch.equal(_sum_rows(table, columns, pieces, 1), table))
-    except Exception as error:  # noqa: BLE001 - whatever it is, the plain path needs no Triton
-        _log.warning("train: Triton does not work here, the plain step is used instead: %s", error)
+    except Exception as error:  # noqa: BLE001 - the plain path needs no Triton
+        _log.warning("train: Triton does not work, the plain step is used instead: %s", error)
         return False
 
 
 def sums_of_rows(
     table: Tensor, columns: Tensor, pieces: Tensor, back_columns: Tensor, back_pieces: Tensor, num_rows: int
 ) -> Tensor:
-    """Sum (num_rows, d) of the rows of `table` (m, d) over a pattern in pieces; the transpose comes along."""
+    """Sum (num_rows, d) of the rows of `table` (m, d) over a pattern in pieces; its transpose is for the gradient."""
     if not has_kernels(table.device):
         rows, entries = entries_of(pieces)
         return table.new_zeros(num_rows, table.shape[1]).index_add(0, rows, table[columns[entries].long()])
@@ -93,14 +93,14 @@ class Powers:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the results of some nodes go: `of_node` (n,) int32 is the index among `count` results, or -1."""
+    """The index of each node's result: `of_node` (n,) int32, among `count` results, or -1."""
 
     of_node: Tensor
     count: int
 
     @classmethod
     def of(cls, nodes: Tensor, num_nodes: int) -> Places:
-        """Places for `nodes` (k,); of a node that is named twice one of the two stays empty."""
+        """Places for `nodes` (k,); of a node that occurs twice one of the two stays empty."""
         of_node = torch.full((num_nodes,), -1, dtype=torch.int32, device=nodes.device)
         of_node[nodes] = torch.arange(len(nodes), dtype=torch.int32, device=nodes.device)
         return cls(of_node, len(nodes))
@@ -117,9 +117,9 @@ def powers_of(logits: Tensor, graph: PairGraph) -> Powers:
             from largegnn.embedding import kernels
 
             count = pieces.shape[1]
-            how: dict[str, Any] = {"columns": num_columns, "tile": _TILE, "num_warps": 1}
+            constants: dict[str, Any] = {"columns": num_columns, "tile": _TILE, "num_warps": 1}
             kernels.sum_powers[(count,)](
-                totals, powers.contiguous(), graph.sets, pieces, count, num_nodes, num_sets, **how
+                totals, powers.contiguous(), graph.sets, pieces, count, num_nodes, num_sets, **constants
             )
         else:
             receivers, entries = entries_of(pieces)
@@ -130,7 +130,7 @@ def powers_of(logits: Tensor, graph: PairGraph) -> Powers:
 def reflected_sums(
     hidden: Tensor, relations: Tensor, logits: Tensor, powers: Powers, graph: PairGraph, places: Places | None = None
 ) -> Tensor:
-    """`message_passing.reflected_sum` of each of b blocks: rows (b, n, d), unit vectors (S, d), logits (b, S).
+    """`message_passing.reflected_sum` of b blocks: rows (b, n, d), unit vectors (S, d), logits (b, S).
 
     `powers` are those of the logits. The number of blocks is a power of two. With `places` only nodes that have one are
     computed, (b, count, d); a place that no node has is zero.
@@ -161,7 +161,7 @@ def _plain_sums(hidden: Tensor, relations: Tensor, logits: Tensor, graph: PairGr
 def first_layers(
     rows: Tensor, sums: Tensor, relation_sums: Tensor, graph: PairGraph, rate: float, noise: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The first hidden rows (2, n, d) of both blocks, and the reconstruction loss, which hides a share `rate`.
+    """The first hidden rows (2, n, d) of both blocks, and the reconstruction loss with dropout `rate`.
 
     `sums` (n, d) are those of the neighbours' rows, `relation_sums` (n, d) those of the relation rows at each node.
     """
@@ -171,7 +171,7 @@ def first_layers(
     degrees = graph.degrees.unsqueeze(1)
     by_entity = (sums + rows) / (degrees + 1.0)
     by_relation = relation_sums / graph.num_incident.clamp_min(1.0).unsqueeze(1)
-    # A generator for each: what is hidden of a row must not depend on how many rows of padding follow.
+    # A generator for each: what is dropped of a row must not depend on how many rows of padding follow.
     own, near = (torch.Generator(rows.device).manual_seed(int(noise) + more) for more in (0, 2))
     means = dropout(sums / degrees.clamp_min(1.0), rate, near)
     apart = (dropout(rows, rate, own) - means) * degrees.clamp_max(1.0)
@@ -270,7 +270,7 @@ class _ReflectedSums(torch.autograd.Function):
         kernels.reflect[(count,)](
             out, hidden, relations, powers.values, powers.totals, graph.neighbors, graph.sets, graph.node_pieces,
             graph.sets if places is None else places.of_node, num_out, count, num_nodes, len(relations), dim,
-            blocks=num_blocks, **_how(dim, places, REFLECT),
+            blocks=num_blocks, **_constants(dim, places, REFLECT),
         )  # fmt: skip
         ctx.save_for_backward(hidden, relations, out)
         ctx.powers, ctx.graph, ctx.places = powers, graph, places
@@ -294,22 +294,22 @@ class _ReflectedSums(torch.autograd.Function):
         kernels.pull_back[(count,)](
             grad_hidden, grad, relations, powers.values, powers.totals, graph.neighbors, graph.sets, graph.inverse_set,
             graph.node_pieces, of_node, num_out, count, num_nodes, num_sets, dim,
-            blocks=num_blocks, **_how(dim, places, PULL_BACK),
+            blocks=num_blocks, **_constants(dim, places, PULL_BACK),
         )  # fmt: skip
-        # What the mean over a node's pairs gains, which the softmax takes off again.
+        # What the mean over a node's pairs gains, which the softmax subtracts.
         centers = (grad * out).sum(dim=2)
         grad_relations, grad_logits = torch.zeros_like(relations), torch.zeros_like(powers.values)
         count = graph.set_pieces.shape[1]
         kernels.to_sets[(count, num_blocks)](
             grad_relations, grad_logits, hidden, grad, relations, powers.values, powers.totals, centers,
             graph.set_receivers, graph.set_neighbors, graph.set_pieces, of_node, num_out, count, num_nodes, num_sets,
-            dim, **_how(dim, places, TO_SETS),
+            dim, **_constants(dim, places, TO_SETS),
         )  # fmt: skip
         return grad_hidden, grad_relations, grad_logits, None, None, None
 
 
-def _how(dim: int, places: Places | None, shape: tuple[int, int]) -> dict[str, Any]:
-    """How a kernel is compiled: entries it holds at once, and warps, as was fastest on an H200."""
+def _constants(dim: int, places: Places | None, shape: tuple[int, int]) -> dict[str, Any]:
+    """Constants a kernel is compiled with: entries in registers, and warps, as was fastest on an H200."""
     return {"width": _width(dim), "some": places is not None, "tile": shape[0], "num_warps": shape[1]}
 
 
@@ -374,7 +374,7 @@ def _hide(values: Tensor, rate: float, noise: Tensor) -> Tensor:
 
 
 def _hidden(rate: float) -> tuple[int, float]:
-    """How many of 65,536 words hide a value, and what the others are multiplied by."""
+    """How many of 65,536 words drop a value, and the factor of the others."""
     hidden = round(rate * _WORD)
     return hidden, _WORD / (_WORD - hidden)
 

@@ -1,4 +1,4 @@
-"""A plain graph convolution, to compare with: two layers, relations ignored (after GCN-Align, Wang et al. 2018).
+"""Compute a plain graph convolution, as a baseline: two layers, no relations (after GCN-Align, Wang et al. 2018).
 
 In and out as with `dual_amn`, but d numbers for each node. The weights are shared by both graphs.
 The idea: out = A relu(A x W1) W2 with A = D^-1/2 (adjacency + I) D^-1/2, D the degrees with the self-loop. With
@@ -24,7 +24,7 @@ __all__ = ["GCN"]
 class GCN(nn.Module):
     """The encoder; entity rows are its input, not its parameters.
 
-    An output depends on what is at most `reach` triples away: the degrees of the farthest count, too.
+    An output depends on what is at most `reach` triples away: the degrees of the last neighbours count, too.
     """
 
     reach = 3

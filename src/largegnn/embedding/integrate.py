@@ -120,9 +120,9 @@ def average_subgraphs(
 ) -> EntityEmbeddings:
     """Mean of each entity's unit vectors over the subgraphs, encoded where `relation_rows` (2R, d) are.
 
-    A subgraph counts by the number of neighbours it keeps of the entity: one that has it at the border, as a landmark,
-    knows little of it. Without `by_neighbors` every subgraph counts alike. With `entities` (k,), distinct, there are k
-    vectors, theirs, and only subgraphs that hold one of them are encoded.
+    A subgraph counts by the number of neighbours of the entity in it: one with the entity at its border, as a landmark,
+    has few of its triples. Without `by_neighbors` every subgraph counts alike. With `entities` (k,), distinct, the
+    vectors are those of these k, and only subgraphs that contain one of them are encoded.
     """
     row_of_entity = np.arange(len(entity_rows))
     if entities is not None:
@@ -180,7 +180,7 @@ def fits_fused(
 
 
 def within_reach(entities: IntArray, triples: IntArray, num_entities: int, hops: int) -> tuple[IntArray, IntArray]:
-    """All entities, ascending, and all triples that outputs of `entities` depend on if an encoder looks `hops` far.
+    """All entities, ascending, and all triples that outputs of `entities` depend on if they reach `hops` triples far.
 
     The neighbourhoods of all within `hops` - 1 steps are whole; the last ones have only what joins them to those.
     """
@@ -198,13 +198,13 @@ def within_reach(entities: IntArray, triples: IntArray, num_entities: int, hops:
 
 
 def _holders(feed: SubgraphFeed, is_wanted: Mask) -> list[int]:
-    """The subgraphs that hold a wanted entity, from a mask (n,)."""
+    """The subgraphs that contain a wanted entity, from a mask (n,)."""
     num_wanted = np.concatenate([[0], np.cumsum(is_wanted[feed.subgraphs.entities])])[feed.subgraphs.entity_ptr]
     return [int(index) for index in np.flatnonzero(np.diff(num_wanted))]
 
 
 def _hidden_layers(encoder: DualAMN, entity_rows: Tensor, relation_rows: Tensor, graph: PairGraph) -> HiddenLayers:
-    """The first two layers of all nodes; nothing is hidden."""
+    """The first two layers of all nodes, without dropout."""
     device = relation_rows.device
     nothing = torch.zeros(1, dtype=torch.int64, device=device)
     return hidden_layers(encoder, entity_rows.to(device), relation_rows, graph, 0.0, nothing)[0]
@@ -221,7 +221,7 @@ def _unit_outputs(
 
 
 def _through_pinned_memory(chunks: Iterator[tuple[slice, Tensor]]) -> Iterator[tuple[slice, Tensor]]:
-    """The same chunks in page-locked memory, each handed out while the next one is computed."""
+    """The same chunks in page-locked memory, each yielded while the next one is computed."""
     before: tuple[slice, Tensor, torch.cuda.Event] | None = None
     staged: list[Tensor] = []
     for number, (nodes, rows) in enumerate(chunks):

@@ -4,8 +4,8 @@ In and out are pointers to arrays as `pair_graph` lays them out; rows have `dim`
 `width`, the next power of two. Every kernel runs once for each piece of a pattern: at most 128 entries of one row. A
 row in one piece is stored, a row in several is added up, so the output must be zero before. Hidden rows are those of
 `blocks` blocks of an encoder, one array after another; a kernel works on all, since pairs and sets are the same.
-The idea. Neighbours' rows and relation vectors are small and lie in the cache of a GPU: to read both for each pair
-costs less than to make and keep what the plain path makes for each pair or slot.
+The idea: neighbours' rows and relation vectors are small and in the cache of a GPU: to read both for each pair
+costs less than to compute and keep a value for each pair or slot.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def sum_rows(out, table, columns, pieces, num_pieces, dim, width: tl.constexpr, 
         total = tl.zeros((width,), tl.float32)
         for at in range(start, stop, tile):
             entries = at + tl.arange(0, tile)
-            there = entries < stop
-            column = tl.load(columns + entries, mask=there, other=0).to(tl.int64)
-            mask = there[:, None] & inside[None, :]
+            present = entries < stop
+            column = tl.load(columns + entries, mask=present, other=0).to(tl.int64)
+            mask = present[:, None] & inside[None, :]
             total += tl.sum(tl.load(table + column[:, None] * dim + numbers[None, :], mask=mask, other=0.0), axis=0)
         _put(out, total, row * dim + numbers, inside, alone)
 
@@ -70,10 +70,10 @@ def sum_powers(out, powers, sets, pieces, num_pieces, num_nodes, num_sets, colum
         total = tl.zeros((columns,), tl.float32)
         for at in range(start, stop, tile):
             entries = at + tl.arange(0, tile)
-            there = entries < stop
-            chosen = tl.load(sets + entries, mask=there, other=0)
+            present = entries < stop
+            chosen = tl.load(sets + entries, mask=present, other=0)
             total += tl.sum(
-                tl.load(powers + chosen[:, None] + column[None, :] * num_sets, mask=there[:, None], other=0.0), axis=0
+                tl.load(powers + chosen[:, None] + column[None, :] * num_sets, mask=present[:, None], other=0.0), axis=0
             )
         _put(out, total, column.to(tl.int64) * num_nodes + node, column < columns, alone)
 
@@ -83,7 +83,7 @@ def reflect(
     out, rows, relations, powers, totals, neighbors, sets, pieces, places, num_out, num_pieces, num_nodes, num_sets,
     dim, blocks: tl.constexpr, width: tl.constexpr, tile: tl.constexpr, some: tl.constexpr,
 ):  # fmt: skip
-    """out[block, i] = sum over i's pairs of a (h - 2 (h . R) R); with `some` only of nodes that have a place, there."""
+    """out[block, i] = sum over i's pairs of a (h - 2 (h . R) R); with `some` only of nodes with a place, at it."""
     piece = tl.program_id(0)
     node = tl.load(pieces + piece)
     start = tl.load(pieces + num_pieces + piece)
@@ -99,11 +99,11 @@ def reflect(
         total = tl.zeros((blocks, width), tl.float32)
         for at in range(start, stop, tile):
             entries = at + tl.arange(0, tile)
-            there = entries < stop
-            column = tl.load(neighbors + entries, mask=there, other=0)
-            chosen = tl.load(sets + entries, mask=there, other=0)
-            weight = tl.load(powers + chosen[:, None] + block[None, :] * num_sets, mask=there[:, None], other=0.0)
-            mask = there[:, None] & inside[None, :]
+            present = entries < stop
+            column = tl.load(neighbors + entries, mask=present, other=0)
+            chosen = tl.load(sets + entries, mask=present, other=0)
+            weight = tl.load(powers + chosen[:, None] + block[None, :] * num_sets, mask=present[:, None], other=0.0)
+            mask = present[:, None] & inside[None, :]
             unit = tl.load(relations + chosen[:, None] * dim + numbers[None, :], mask=mask, other=0.0)[:, None, :]
             row = block[None, :] * num_nodes + column[:, None]
             near = tl.load(rows + row[:, :, None] * dim + numbers[None, None, :], mask=mask[:, None, :], other=0.0)
@@ -131,19 +131,19 @@ def pull_back(
         total = tl.zeros((blocks, width), tl.float32)
         for at in range(start, stop, tile):
             entries = at + tl.arange(0, tile)
-            there = entries < stop
-            column = tl.load(neighbors + entries, mask=there, other=0)
+            present = entries < stop
+            column = tl.load(neighbors + entries, mask=present, other=0)
             place = column
             if some:
-                place = tl.load(places + column, mask=there, other=-1)
-                there = place >= 0
+                place = tl.load(places + column, mask=present, other=-1)
+                present = place >= 0
             # The set of the pair as the receiver sees it.
-            own = tl.load(sets + entries, mask=there, other=0)
-            chosen = tl.load(inverse + own, mask=there, other=0)
-            both = there[:, None] & (block >= 0)[None, :]
+            own = tl.load(sets + entries, mask=present, other=0)
+            chosen = tl.load(inverse + own, mask=present, other=0)
+            both = present[:, None] & (block >= 0)[None, :]
             weight = tl.load(powers + chosen[:, None] + block[None, :] * num_sets, mask=both, other=0.0)
             weight = weight / tl.load(totals + block[None, :] * num_nodes + column[:, None], mask=both, other=1.0)
-            mask = there[:, None] & inside[None, :]
+            mask = present[:, None] & inside[None, :]
             unit = tl.load(relations + chosen[:, None] * dim + numbers[None, :], mask=mask, other=0.0)[:, None, :]
             row = block[None, :] * num_out + place[:, None]
             grad = tl.load(grads + row[:, :, None] * dim + numbers[None, None, :], mask=mask[:, None, :], other=0.0)
@@ -173,17 +173,17 @@ def to_sets(
         gain = tl.zeros((tile,), tl.float32)
         for at in range(start, stop, tile):
             entries = at + tl.arange(0, tile)
-            there = entries < stop
-            receiver = tl.load(receivers + entries, mask=there, other=0)
+            present = entries < stop
+            receiver = tl.load(receivers + entries, mask=present, other=0)
             place = receiver
             if some:
-                place = tl.load(places + receiver, mask=there, other=-1)
-                there = place >= 0
-            column = tl.load(neighbors + entries, mask=there, other=0)
-            weight = power / tl.load(totals + base + receiver, mask=there, other=1.0)
-            weight = tl.where(there, weight, 0.0)
-            center = tl.load(centers + grad_base + place, mask=there, other=0.0)
-            mask = there[:, None] & inside[None, :]
+                place = tl.load(places + receiver, mask=present, other=-1)
+                present = place >= 0
+            column = tl.load(neighbors + entries, mask=present, other=0)
+            weight = power / tl.load(totals + base + receiver, mask=present, other=1.0)
+            weight = tl.where(present, weight, 0.0)
+            center = tl.load(centers + grad_base + place, mask=present, other=0.0)
+            mask = present[:, None] & inside[None, :]
             near = tl.load(rows + (base + column)[:, None] * dim + numbers[None, :], mask=mask, other=0.0)
             grad = tl.load(grads + (grad_base + place)[:, None] * dim + numbers[None, :], mask=mask, other=0.0)
             near_along = tl.sum(near * unit[None, :], axis=1)
@@ -196,8 +196,8 @@ def to_sets(
         tl.atomic_add(out_logits + block * num_sets + own_set, tl.sum(gain, axis=0))
 
 
-# Work on rows, number by number. What dropout hides follows from a number `noise` on the device and from where a value
-# stands, so that the gradient hides the same without anything being kept: half of a random word of 32 bits decides on a
+# Work on rows, number by number. What dropout drops follows from a number `noise` on the device and from where a value
+# stands, so that the gradient drops the same without anything being kept: half of a random word of 32 bits decides on a
 # value of the rows, the other half on one of the means.
 
 
@@ -211,7 +211,7 @@ def _tanh(x):
 
 @triton.jit
 def _apart(rows, sums, degrees, noise, at, row, inside, hidden, scale):
-    """Row minus mean of neighbours after dropout, and what dropout multiplied the two by."""
+    """Row minus mean of neighbours after dropout, and the factors of dropout."""
     own = tl.load(rows + at, mask=inside, other=0.0)
     near = tl.load(sums + at, mask=inside, other=0.0)
     degree = tl.load(degrees + row, mask=inside, other=0.0)

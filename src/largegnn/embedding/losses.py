@@ -101,7 +101,7 @@ def alignment(context: StepContext) -> Tensor:
 
 
 def reconstruction(context: StepContext) -> Tensor:
-    """Draw the input row of each entity towards the mean of its neighbours' rows."""
+    """Pull the input row of each entity towards the mean of its neighbours' rows."""
     rate = context.options.reconstruction_dropout
     return reconstruction_loss(context.rows, context.subgraph.structure, rate, context.generator)
 
@@ -152,7 +152,7 @@ def _outside_rows(context: StepContext) -> Tensor:
     )
     ids = drawn if context.table_entities is None else context.table_entities[drawn]
     index = torch.searchsorted(entities, ids).clamp_(max=len(entities) - 1)
-    # The table may lie in main memory while the subgraph is on a GPU.
+    # The table may be in main memory while the subgraph is on a GPU.
     outside = drawn[entities[index] != ids].to(table.device)
     return table.index_select(0, outside).to(entities.device)
 
@@ -177,10 +177,10 @@ _DEFAULT = HardNegatives()
 
 @dataclass(frozen=True, eq=False)
 class FixedShape:
-    """What makes a loss over arrays of a fixed size that of fewer seeds and candidates.
+    """The seeds and candidates that count in a loss over arrays of a fixed size.
 
-    `shares` (b,): what each seed counts, one over their number, or 0 for padding. `kept` (m,): 1 for a candidate, 0 for
-    padding; None: all are candidates.
+    `shares` (b,): the weight of each seed, one over their number, or 0 for padding. `kept` (m,): 1 for a candidate,
+    0 for padding; None: all are candidates.
     """
 
     shares: Tensor
@@ -196,7 +196,7 @@ def alignment_loss(
     """Hard-negative loss of `seeds` (b, 2) against `negatives` (m,), all indices into `outputs` (n, D).
 
     From the left to all negatives plus from the right, mean over seeds. `negatives` are distinct; None means all n.
-    A seed's own two nodes among them count as the zeros, which are there in any case.
+    A seed's own two nodes among them count as the zeros, which exist in any case.
     """
     result: Tensor = _AlignmentLoss.apply(outputs, seeds, negatives, shape)  # type: ignore[no-untyped-call]
     return result
@@ -335,7 +335,7 @@ def _hard_negatives(
     if kept is not None:
         columns *= kept.unsqueeze(1)
     apart = (rows[0] - rows[1]).square().sum(dim=1)
-    # Of the two zeros of each row, those that no candidate stands for.
+    # Of the two zeros of each row, those without a candidate.
     missing = (indices < 0).sum(dim=0).to(rows.dtype)
     count = missing + (num_candidates if kept is None else kept.sum())
     total = rows.new_zeros(())
@@ -375,7 +375,7 @@ def _hard_negatives(
 
 
 def _side_by_side(parts: list[Tensor], fixed: FixedShape | None) -> Tensor:
-    """Columns side by side; on a GPU as many as its products like, the last of them zero."""
+    """Columns side by side; on a GPU a multiple of eight, the last of them zero."""
     if fixed is not None:
         missing = -sum(part.shape[1] for part in parts) % _ALIGNED
         parts = [*parts, parts[0].new_zeros(len(parts[0]), missing)]
@@ -383,7 +383,7 @@ def _side_by_side(parts: list[Tensor], fixed: FixedShape | None) -> Tensor:
 
 
 def _gradient_precision(fixed: FixedShape | None) -> contextlib.AbstractContextManager[None]:
-    """Products whose result is only added to parameters may be shortened: nothing is compared by them."""
+    """Lower precision for products whose result is only added to parameters: nothing is compared by them."""
     return contextlib.nullcontext() if fixed is None else training_precision("tf32")
 
 
@@ -398,8 +398,8 @@ def _weigh(
 ) -> tuple[Tensor, Tensor]:
     """The loss of each row (k,) of centred z (k, m), which become weights; times the slope (k,) they are d loss / d z.
 
-    `missing` (k,): zeros that no candidate stands for; `count` (k,): candidates and these. No other array of the size
-    of z is made.
+    `missing` (k,): zeros without a candidate; `count` (k,): candidates and these. No other array of the size
+    of z is allocated.
     """
     kept = None if fixed is None else fixed.kept
     if fixed is not None and kept is None and z.shape[1] <= MOST_COLUMNS and has_kernels(z.device):
@@ -411,7 +411,7 @@ def _weigh(
     zero = -mean * sharpness
     largest = torch.maximum(z.amax(dim=1) * sharpness, zero)
     torch.addcmul(-largest.unsqueeze(1), z, sharpness.unsqueeze(1), out=z)
-    # Not to zero, but short of it: a processor multiplies denormal numbers ten times more slowly.
+    # Not to zero, but almost: a processor multiplies denormal numbers ten times more slowly.
     z.clamp_min_(_NOTHING).exp_()
     if kept is not None:
         z *= kept

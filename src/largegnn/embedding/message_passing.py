@@ -1,17 +1,15 @@
-"""Sparse sums over neighbours with exact gradients, and never a value per edge and dimension (section 5 of the paper).
+"""Compute sparse sums over neighbours with exact gradients, never a value per edge and dimension (section 5).
 
 In: dense rows (n, d) and a `GraphStructure`. Out: rows of means, or of reflected and weighted neighbours.
-
-The idea. With R_s the unit vector of relation set s, node i receives
+The idea: with R_s the unit vector of relation set s, node i receives
 
     out_i = sum_j a_ij (h_j - 2 (h_j . R_s(ij)) R_s(ij)),      a_ij = softmax over i's pairs of the logit of s(ij)
 
 The first half is a sparse product. In the second, h_j . R_s is needed once for each distinct (sender, set), a dense
-product of which few entries are needed; the scalars are summed per slot (receiver, set) and go back through a sparse
-product with the small table R. Both directions of the gradient have the same form, so forward and backward are sparse
-products, sampled products and sums of scalars.
-Cost: O((pairs + slots) d) time, O(pairs) memory besides the rows that come in and go out. On a CPU the order of
-summation does not vary, nor does the result.
+product of which few entries are needed; the scalars are summed per slot (receiver, set) and multiplied by the small
+table R in a sparse product. Both directions of the gradient have the same form.
+Cost: O((pairs + slots) d) time, O(pairs) memory besides input and output. On a CPU the order of summation does not
+vary, nor does the result.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ __all__ = [
 
 @cache
 def _acknowledge_beta() -> None:
-    """Torch warns once that sparse CSR is in beta; take the warning here, so that no later call raises it."""
+    """Torch warns once that sparse CSR is in beta; trigger the warning here, so that no later call raises it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([], dtype=torch.int64), torch.tensor([]), (1, 1))
@@ -71,7 +69,7 @@ def sampled_product(ptr: Tensor, columns: Tensor, left: Tensor, right: Tensor) -
 def gather_mean(
     rows: Tensor, ptr: Tensor, columns: Tensor, back_ptr: Tensor, back_columns: Tensor, *, with_self: bool = False
 ) -> Tensor:
-    """Mean of `rows` (m, d) over each row of a CSR pattern, zero where it is empty; the transpose comes along.
+    """Mean of `rows` (m, d) over each row of a CSR pattern, zero where it is empty; its transpose is for the gradient.
 
     `with_self` adds the node's own row to those of its neighbours.
     """
@@ -105,7 +103,7 @@ class _GatherMean(torch.autograd.Function):
 
 
 def attention(logits: Tensor, structure: GraphStructure) -> Tensor:
-    """What each pair of a slot weighs, (K,): softmax of its set's logit over all pairs of the node."""
+    """The weight of each pair of a slot, (K,): softmax of its set's logit over all pairs of the node."""
     at_slot = logits.index_select(0, structure.slot_sets)
     largest = torch.segment_reduce(at_slot, "max", offsets=structure.slot_ptr)
     powers = at_slot.sub_(largest.index_select(0, structure.slot_nodes)).exp_()
