@@ -88,7 +88,7 @@ def test_what_was_visited_before_leaves_nothing_behind() -> None:
 
 
 @pytest.mark.parametrize("tables", ["host", "file"])
-def test_where_the_tables_lie_changes_nothing(tables: str, tmp_path: Path, visiting: None) -> None:
+def test_the_place_of_the_tables_changes_nothing(tables: str, tmp_path: Path, visiting: None) -> None:
     subgraphs = random_subgraphs(3)
     here = small_trainer(subgraphs, small_options())
     there_options = small_options(tables=tables)
@@ -199,7 +199,7 @@ def test_the_loss_of_padded_arrays_is_the_plain_one_and_so_is_its_gradient() -> 
         torch.testing.assert_close(one, another, rtol=1e-3, atol=1e-4)
 
 
-def test_what_is_not_written_for_it_takes_the_plain_path() -> None:
+def test_other_encoders_and_losses_take_the_plain_path() -> None:
     encoder = DualAMN(8)
     assert can_be_captured(encoder, small_options())
     assert can_be_captured(encoder, small_options(losses={"alignment": 1.0, "mine": 0.0}))

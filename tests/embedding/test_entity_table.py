@@ -153,7 +153,7 @@ def table(home: str, folder: Path | None = None) -> RowRMSprop:
     return new_table(50, small_options(tables=home), CPU, generator, folder)
 
 
-def test_the_same_rows_are_drawn_wherever_they_lie(tmp_path: Path) -> None:
+def test_the_same_rows_are_drawn_wherever_they_are(tmp_path: Path) -> None:
     tables = [table("auto"), table("host"), table("file", tmp_path / "tables")]
     assert all(torch.equal(each.values, tables[0].values) for each in tables)
     assert all(not each.square_average.any() for each in tables)

@@ -126,7 +126,7 @@ def test_rmsprop_is_that_of_torch() -> None:
     torch.testing.assert_close(ours, other.detach())
 
 
-def test_kernels_that_do_not_compile_are_said_and_not_used(
+def test_kernels_that_do_not_compile_are_logged_and_not_used(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def no_compiler(*arguments: object) -> Tensor:

@@ -62,7 +62,7 @@ def two_parts() -> SubgraphFeed:
 def test_the_average_by_hand(two_parts: SubgraphFeed) -> None:
     result = average_subgraphs(Doubling(), ROWS, RELATIONS, two_parts)
     # In the first part each node has one neighbour: (7, 9) and (3, 1); in the second none: (2, 0) and (0, 4).
-    # A part weighs as many neighbours as it has, and a hundredth: node 1 is nearly what the first part says.
+    # A part weighs as many neighbours as it has, and a hundredth: node 1 is nearly that of the first part.
     first = np.array((7, 9)) / 130**0.5
     second = (1.01 * np.array((3, 1)) / 10**0.5 + 0.01 * np.array((1, 0))) / 1.02
     np.testing.assert_allclose(result.vectors[:3], [first, second, (0, 1)], rtol=1e-6)
@@ -111,7 +111,7 @@ def test_the_average_over_one_subgraph_is_the_whole() -> None:
     np.testing.assert_allclose(averaged.vectors, whole.vectors, atol=1e-6)
 
 
-def test_an_encoder_that_knows_no_chunks_is_given_the_whole_graph() -> None:
+def test_any_other_encoder_is_given_the_whole_graph() -> None:
     structure = build_structure(4, np.array([(0, 0, 1)]), NUM_RELATIONS)
     result = encode_full(Doubling(), ROWS, RELATIONS, structure)
     expected = torch.nn.functional.normalize(Doubling()(ROWS, RELATIONS, structure), dim=1)
@@ -148,7 +148,7 @@ def chain_and_cloud() -> np.ndarray:
 
 
 @pytest.mark.parametrize("make", [DualAMN, GCN])
-def test_what_lies_within_reach_is_all_that_counts(make: type[DualAMN] | type[GCN]) -> None:
+def test_outputs_depend_only_on_what_is_within_reach(make: type[DualAMN] | type[GCN]) -> None:
     triples = chain_and_cloud()
     torch.manual_seed(0)
     encoder = make(DIM).double()
@@ -178,7 +178,7 @@ def test_vectors_of_some_nodes_are_those_of_the_whole_graph() -> None:
     np.testing.assert_allclose(found, whole[nodes.numpy()], rtol=1e-4, atol=1e-5)
 
 
-def test_without_a_gpu_the_graph_is_encoded_in_chunks() -> None:
+def test_without_a_gpu_the_graph_is_encoded_layer_by_layer() -> None:
     triples = chain_and_cloud()
     encoder = DualAMN(DIM)
     rows, relations = random_rows(NUM_NODES, DIM, 0, torch.float32)

@@ -91,7 +91,7 @@ def test_the_workers_of_a_cluster_give_what_one_machine_gives_to_the_bit(
     assert pool.made["neighborhood_rows"] >= 2 * 1
 
 
-def test_a_small_graph_and_one_of_which_no_cluster_has_more_processors_stay_here(
+def test_small_graphs_and_small_clusters_are_not_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rows, relations = random_rows(6, DIM, 0, torch.float32)
