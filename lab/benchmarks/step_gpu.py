@@ -26,13 +26,12 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from largegnn.artifacts import AlignmentTask, FloatArray, SubgraphSet
-from largegnn.embedding.integrate import encode_full
+from largegnn.embedding.integrate import encode_full, encode_graph
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.structure import build_structure
 from largegnn.embedding.trainer import Trainer
 from largegnn.embedding.validation import valid_vectors
-from largegnn.embedding.whole_graph import encode_graph
 
 Figures = dict[str, Any]
 NUM_RELATIONS = 60

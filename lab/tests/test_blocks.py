@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lab.blocks import rank_within_blocks, train_blocks
 from largegnn.artifacts import IntArray
 from largegnn.division.quality import share_kept
-from largegnn.embedding import loss_terms
+from largegnn.embedding.losses import LOSSES
 from largegnn.errors import ArtifactError
 from largegnn.evaluation.measures import summarise
 from largegnn.evaluation.metrics import rank_links
@@ -115,7 +115,7 @@ def test_ranks_against_a_slow_loop(data: st.DataObject) -> None:
 
 def test_blocks_are_trained_one_at_a_time_and_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("cross_subgraph", "reconstruction"):
-        monkeypatch.setattr(loss_terms, name, None)
+        monkeypatch.setitem(LOSSES, name, None)
     subgraphs = random_subgraphs(3)
     options = small_options(repartition_every=1)
     every = list(train_blocks(subgraphs, NUM_RELATIONS, options, CPU, 7))

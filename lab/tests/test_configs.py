@@ -13,7 +13,7 @@ from lab.systems import BEST, DATASETS, PLAIN, PRINTED, STEADY, SYSTEMS, WIDE, P
 from largegnn import api
 from largegnn.artifacts import Partition
 from largegnn.datasets.generator import GeneratedPair
-from largegnn.embedding import loss_terms
+from largegnn.embedding.losses import LOSSES, StepContext
 from largegnn.errors import InputError
 from largegnn.settings import DEFAULT_LOSSES, WorldSettings, flat_settings
 
@@ -152,16 +152,16 @@ def test_switches_do_what_they_say(
     used: set[str] = set()
 
     def watched(loss: str) -> Callable[..., Any]:
-        original = getattr(loss_terms, loss)
+        original = LOSSES[loss]
 
-        def compute(context: loss_terms.StepContext) -> Any:
+        def compute(context: StepContext) -> Any:
             used.add(loss)
             return original(context)
 
         return compute
 
     for loss in (*DEFAULT_LOSSES, "cross_subgraph_printed"):
-        monkeypatch.setattr(loss_terms, loss, watched(loss))
+        monkeypatch.setitem(LOSSES, loss, watched(loss))
     values = BY_NAME["EN_FR_15K_V1", name].settings.model_dump()
     values["division"]["parts"], values["device"] = 3, "cpu"
     values["landmarks"]["cap"] = 100 if values["landmarks"]["enabled"] else "auto"

@@ -14,6 +14,7 @@ from unittest import mock
 import numpy as np
 
 from largegnn.errors import InputError
+from largegnn.machine.atomic import write_files
 
 __all__ = ["die_early_and_late", "die_once", "full_disk", "refuse", "sum_range"]
 
@@ -52,6 +53,11 @@ def _is_first(file: Path) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+def write_note(path: Path) -> None:
+    """Write a small file."""
+    write_files({path: lambda sink: sink.write(b"note")}, fix="free some space and run again with --resume")
 
 
 def full_disk(function: Callable[..., Any], *arguments: Any) -> Any:

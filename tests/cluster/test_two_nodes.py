@@ -24,12 +24,12 @@ from largegnn.cluster.nodes import ask_nodes, versions_here
 from largegnn.cluster.training import RayVisits
 from largegnn.cluster.workers import RayWorkers
 from largegnn.data import block_pieces
-from largegnn.embedding import whole_graph
+from largegnn.embedding import integrate as whole_graph
 from largegnn.embedding.checkpoint import CheckpointFolder
 from largegnn.embedding.dual_amn import DualAMN
+from largegnn.embedding.integrate import encode_graph
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.trainer import Trainer
-from largegnn.embedding.whole_graph import encode_graph
 from largegnn.errors import InputError, StorageError
 from largegnn.literals import gram_pieces, grams, value_pieces, values_evidence
 from largegnn.machine import pieces as machine_pieces
@@ -230,7 +230,7 @@ def encode_mapped(tmp_path: Path) -> FloatArray:
     rows = np.lib.format.open_memmap(tmp_path / "rows.npy", mode="r")
     torch.manual_seed(0)
     how = (rows, random_rows(1, 8, 0, torch.float32)[1], random_triples(2_000, 9_000, 4))
-    return encode_graph(DualAMN(8).eval(), *how, memory_bytes=2**22, scratch=tmp_path / "layers").vectors
+    return encode_graph(DualAMN(8).eval(), *how, memory_bytes=2**22).vectors
 
 
 @pytest.mark.usefixtures("_all_in_pieces")
@@ -255,14 +255,13 @@ def test_search_and_rules_in_pieces_give_what_the_whole_gives(
     assert len(ran) >= 2
 
 
-@pytest.mark.usefixtures("_all_in_pieces")
 def test_a_disk_that_is_full_on_a_node(nodes: Nodes, tmp_path: Path) -> None:
     full = disturbed(nodes, full_disk)
     with pytest.raises(StorageError, match="No space left on device") as error, use_workers(full):
         encode_mapped(tmp_path)
     assert any(f"on the node {node.name}" in str(error.value) for node in nodes.facts)
     assert "free some space and run again with --resume" in str(error.value)
-    assert not list(tmp_path.glob("layers/**/*.f32"))
+    assert not list(tmp_path.iterdir())
 
 
 class Disturbed(RayVisits):

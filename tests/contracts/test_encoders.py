@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from largegnn.embedding.encoders import ChunkedEncoder, Encoder
+from largegnn.embedding.encoders import Encoder, LayerwiseEncoder
 from largegnn.embedding.integrate import encode_full
 from largegnn.embedding.structure import GraphStructure, build_structure
 from largegnn.seams.tables import ENCODERS
@@ -113,7 +113,7 @@ def test_the_parameters_are_always_listed_in_one_order(name: str) -> None:
 @pytest.mark.parametrize("chunk_bytes", [1, 500, 3_000, 10**7])
 def test_a_graph_in_chunks_is_the_graph_in_one_piece(name: str, chunk_bytes: int, tmp_path: Path) -> None:
     encoder = made(name)
-    if not isinstance(encoder, ChunkedEncoder):
+    if not isinstance(encoder, LayerwiseEncoder):
         pytest.skip(f"{name} encodes in one piece")
     for number, structure in enumerate(graphs()):
         entities, relations = (rows.detach() for rows in inputs_of(structure))

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from largegnn.embedding.feeding import ReadySubgraph
-from largegnn.embedding.loss_terms import StepContext
+from largegnn.embedding.losses import LOSSES, StepContext
 from largegnn.embedding.structure import build_structure
-from largegnn.seams.tables import LOSSES
 from tests.embedding.random_graphs import NUM_RELATIONS, random_triples
 from tests.embedding.small_runs import random_subgraphs, small_options, small_trainer
 

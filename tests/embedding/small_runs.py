@@ -13,13 +13,12 @@ import torch
 
 from largegnn.artifacts import IntArray, SubgraphSet
 from largegnn.embedding.integrate import encode_full
-from largegnn.embedding.loss_terms import LossTerm
+from largegnn.embedding.losses import LOSSES, Loss
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.structure import build_structure
 from largegnn.embedding.trainer import Trainer
 from largegnn.evaluation.metrics import rank_links
-from largegnn.seams.tables import LOSSES
 
 CPU = torch.device("cpu")
 NUM_RELATIONS = 4
@@ -89,13 +88,13 @@ def small_options(**changes: Any) -> TrainOptions:
 
 
 @contextlib.contextmanager
-def added_loss(name: str, term: LossTerm) -> Iterator[None]:
-    """The table with one loss more."""
-    LOSSES.add(name, term)
+def added_loss(name: str, loss: Loss) -> Iterator[None]:
+    """`LOSSES` with one more."""
+    LOSSES[name] = loss
     try:
         yield
     finally:
-        LOSSES.remove(name)
+        del LOSSES[name]
 
 
 def copies(model: EmbeddingModel) -> dict[str, torch.Tensor]:

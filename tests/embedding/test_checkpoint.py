@@ -212,7 +212,7 @@ def test_an_error_of_the_library_is_a_storage_error(tmp_path: Path, monkeypatch:
     assert_latest(tmp_path, 10)
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="cannot write"):
         CheckpointFolder(tmp_path / "file").save(1, {}, {})

@@ -7,10 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from largegnn.embedding.dual_amn import DualAMN
+from largegnn.embedding.dual_amn import DualAMN, mix_with_proxies
 from largegnn.embedding.gcn import GCN
-from largegnn.embedding.mixing import mix_with_proxies
-from largegnn.embedding.propagation import gather_mean, reflected_sum
+from largegnn.embedding.message_passing import gather_mean, reflected_sum
 from largegnn.embedding.structure import build_structure
 from tests.embedding.random_graphs import NUM_RELATIONS, TOY, random_rows, random_triples, rows_between, slow_dual_amn
 
@@ -76,7 +75,7 @@ def test_gradients_of_reflected_sums_and_means() -> None:
 
 @pytest.mark.parametrize("rows_at_once", [2, 1024])
 def test_gradients_of_mixing(rows_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("largegnn.embedding.mixing._ROWS_IN_CACHE", rows_at_once)
+    monkeypatch.setattr("largegnn.embedding.dual_amn._ROWS_IN_CACHE", rows_at_once)
     generator = torch.Generator().manual_seed(0)
     shapes = [(5, 4), (3, 4), (4, 4), (4,)]
     inputs = [torch.randn(shape, dtype=torch.float64, generator=generator).requires_grad_() for shape in shapes]

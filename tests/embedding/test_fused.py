@@ -13,11 +13,10 @@ if importlib.util.find_spec("triton") and not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 from largegnn.embedding.dual_amn import DualAMN, relation_mean, set_vectors
-from largegnn.embedding.fused import Places, _kernels_work, powers_of, reflected_sums, sums_of_rows
+from largegnn.embedding.fused import Places, _kernels_work, hide, powers_of, reflected_sums, rmsprop_, sums_of_rows
 from largegnn.embedding.fused_encoder import hidden_layers, outputs_of
-from largegnn.embedding.fused_rows import hide, rmsprop_
+from largegnn.embedding.message_passing import reflected_sum
 from largegnn.embedding.pair_graph import PairGraph, build_pair_graph
-from largegnn.embedding.propagation import reflected_sum
 from largegnn.embedding.structure import GraphStructure, build_structure
 from tests.embedding.random_graphs import NUM_RELATIONS, random_triples
 
@@ -127,7 +126,7 @@ def test_rmsprop_is_that_of_torch() -> None:
     torch.testing.assert_close(ours, other.detach())
 
 
-def test_kernels_that_do_not_compile_are_said_and_not_used(
+def test_kernels_that_do_not_compile_are_logged_and_not_used(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def no_compiler(*arguments: object) -> Tensor:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -11,41 +9,19 @@ from largegnn.artifacts import EntityEmbeddings, IntArray, SubgraphSet
 from largegnn.embedding.dual_amn import DualAMN
 from largegnn.embedding.feeding import ReadySubgraph, SubgraphFeed
 from largegnn.embedding.gcn import GCN
-from largegnn.embedding.integrate import average_subgraphs, encode_full
-from largegnn.embedding.layerwise import node_chunks
+from largegnn.embedding.integrate import (
+    average_subgraphs,
+    encode_full,
+    encode_graph,
+    encode_nodes,
+    fits_fused,
+    within_reach,
+)
 from largegnn.embedding.model import load_weights
+from largegnn.embedding.pair_graph import build_pair_graph
 from largegnn.embedding.structure import GraphStructure, build_structure
 from largegnn.errors import ArtifactError
 from tests.embedding.random_graphs import NUM_RELATIONS, TOY, random_rows, random_triples
-
-
-@pytest.mark.parametrize("chunk_bytes", [1, 500, 3_000, 10**7])
-def test_layer_by_layer_is_the_one_piece_forward(chunk_bytes: int, tmp_path: Path) -> None:
-    triples = random_triples(40, 120, 0)
-    structure = build_structure(40, triples, NUM_RELATIONS)
-    torch.manual_seed(0)
-    encoder = DualAMN(6)
-    entities, relations = random_rows(40, 6, 0, torch.float32)
-    expected = torch.nn.functional.normalize(encoder(entities, relations, structure).detach(), dim=1).numpy()
-    result = encode_full(encoder, entities, relations, structure, chunk_bytes=chunk_bytes)
-    np.testing.assert_allclose(result.vectors, expected, atol=1e-6)
-    assert result.covered.all()
-    mapped = np.lib.format.open_memmap(
-        tmp_path / "vectors.npy", mode="w+", dtype=np.float32, shape=(40, encoder.output_dim)
-    )
-    encode_full(encoder, entities, relations, structure, chunk_bytes=chunk_bytes, outputs=mapped)
-    np.testing.assert_array_equal(mapped, result.vectors)
-
-
-def test_chunks_cover_all_nodes_within_the_budget() -> None:
-    ptr = np.array([0, 3, 3, 20, 21, 22, 25])
-    for budget in (1, 100, 200, 10**6):
-        chunks = list(node_chunks(ptr, 4, budget))
-        assert [node for chunk in chunks for node in range(chunk.start, chunk.stop)] == list(range(6))
-        for chunk in chunks:
-            size = chunk.stop - chunk.start
-            assert size == 1 or (ptr[chunk.stop] - ptr[chunk.start] + size) * 4 * 3 <= budget
-    assert len(list(node_chunks(ptr, 4, 10**6))) == 1
 
 
 class Doubling(nn.Module):
@@ -86,7 +62,7 @@ def two_parts() -> SubgraphFeed:
 def test_the_average_by_hand(two_parts: SubgraphFeed) -> None:
     result = average_subgraphs(Doubling(), ROWS, RELATIONS, two_parts)
     # In the first part each node has one neighbour: (7, 9) and (3, 1); in the second none: (2, 0) and (0, 4).
-    # A part weighs as many neighbours as it has, and a hundredth: node 1 is nearly what the first part says.
+    # A part weighs as many neighbours as it has, and a hundredth: node 1 is nearly that of the first part.
     first = np.array((7, 9)) / 130**0.5
     second = (1.01 * np.array((3, 1)) / 10**0.5 + 0.01 * np.array((1, 0))) / 1.02
     np.testing.assert_allclose(result.vectors[:3], [first, second, (0, 1)], rtol=1e-6)
@@ -115,13 +91,13 @@ def test_subgraphs_without_a_chosen_entity_are_not_even_built(
     two_parts: SubgraphFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[int] = []
-    ready = two_parts._ready
+    ready = two_parts.ready
 
     def noted(index: int) -> ReadySubgraph:
         built.append(index)
         return ready(index)
 
-    monkeypatch.setattr(two_parts, "_ready", noted)
+    monkeypatch.setattr(two_parts, "ready", noted)
     average_subgraphs(Doubling(), ROWS, RELATIONS, two_parts, entities=np.array([2]))
     assert built == [1]
 
@@ -135,7 +111,7 @@ def test_the_average_over_one_subgraph_is_the_whole() -> None:
     np.testing.assert_allclose(averaged.vectors, whole.vectors, atol=1e-6)
 
 
-def test_an_encoder_that_knows_no_chunks_is_given_the_whole_graph() -> None:
+def test_any_other_encoder_is_given_the_whole_graph() -> None:
     structure = build_structure(4, np.array([(0, 0, 1)]), NUM_RELATIONS)
     result = encode_full(Doubling(), ROWS, RELATIONS, structure)
     expected = torch.nn.functional.normalize(Doubling()(ROWS, RELATIONS, structure), dim=1)
@@ -148,7 +124,7 @@ def test_weights_come_back_in_order() -> None:
     load_weights(other, weights)
     for ours, theirs in zip(encoder.parameters(), other.parameters(), strict=True):
         assert torch.equal(ours, theirs)
-    with pytest.raises(ArtifactError, match="an encoder of 18 weights cannot take 17"):
+    with pytest.raises(ArtifactError, match="an encoder of 18 weights was given 17"):
         load_weights(other, weights[:-1])
 
 
@@ -158,3 +134,58 @@ def test_embeddings_are_read_only_and_of_one_length() -> None:
         result.vectors[0, 0] = 1.0
     with pytest.raises(ArtifactError, match="covered"):
         EntityEmbeddings(np.zeros((3, 2), dtype=np.float32), np.ones(4, dtype=bool))
+
+
+NUM_NODES, DIM = 300, 6
+
+
+def chain_and_cloud() -> np.ndarray:
+    """A chain of the first 100 nodes, and a cloud of the others that node 50 belongs to."""
+    ends = np.arange(99)
+    chain = np.stack([ends, ends % NUM_RELATIONS, ends + 1], axis=1)
+    cloud = random_triples(200, 600, 2) + np.array([100, 0, 100])
+    return np.concatenate([chain, cloud, [[50, 0, 100]]])
+
+
+@pytest.mark.parametrize("make", [DualAMN, GCN])
+def test_outputs_depend_only_on_what_is_within_reach(make: type[DualAMN] | type[GCN]) -> None:
+    triples = chain_and_cloud()
+    torch.manual_seed(0)
+    encoder = make(DIM).double()
+    rows, relations = random_rows(NUM_NODES, DIM, 0)
+    with torch.no_grad():
+        whole = encoder(rows, relations, build_structure(NUM_NODES, triples, NUM_RELATIONS))
+        for entities in (np.array([10]), np.array([48, 90]), np.array([100, 205])):
+            near, chosen = within_reach(entities, triples, NUM_NODES, encoder.reach)
+            structure = build_structure(len(near), chosen, NUM_RELATIONS)
+            nodes = torch.from_numpy(np.searchsorted(near, entities))
+            found = encoder(rows[near], relations, structure, nodes)
+            torch.testing.assert_close(found, whole[entities])
+    near, chosen = within_reach(np.array([10]), triples, NUM_NODES, 3)
+    assert near.tolist() == [7, 8, 9, 10, 11, 12, 13]
+    assert len(chosen) == 6
+
+
+def test_vectors_of_some_nodes_are_those_of_the_whole_graph() -> None:
+    triples = chain_and_cloud()
+    torch.manual_seed(0)
+    encoder = DualAMN(DIM)
+    rows, relations = random_rows(NUM_NODES, DIM, 0, torch.float32)
+    whole = encode_full(encoder, rows, relations, build_structure(NUM_NODES, triples, NUM_RELATIONS)).vectors
+    graph = build_pair_graph(NUM_NODES, torch.from_numpy(triples), NUM_RELATIONS)
+    nodes = torch.tensor([3, 50, 120, 299])
+    found = encode_nodes(encoder, rows, relations, graph, nodes)
+    np.testing.assert_allclose(found, whole[nodes.numpy()], rtol=1e-4, atol=1e-5)
+
+
+def test_without_a_gpu_the_graph_is_encoded_layer_by_layer() -> None:
+    triples = chain_and_cloud()
+    encoder = DualAMN(DIM)
+    rows, relations = random_rows(NUM_NODES, DIM, 0, torch.float32)
+    assert not fits_fused(encoder, NUM_NODES, len(triples), DIM, torch.device("cpu"), 2**40)
+    outputs = np.empty((NUM_NODES, encoder.output_dim), dtype=np.float32)
+    found = encode_graph(encoder, rows, relations, triples, memory_bytes=2**20, outputs=outputs)
+    structure = build_structure(NUM_NODES, triples, NUM_RELATIONS)
+    expected = encode_full(encoder, rows, relations, structure, chunk_bytes=2**16)
+    assert found.vectors is outputs or np.shares_memory(found.vectors, outputs)
+    assert np.array_equal(found.vectors, expected.vectors)

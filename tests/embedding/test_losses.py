@@ -1,10 +1,18 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import Tensor
 
-from largegnn.embedding.losses import alignment_loss, cross_negative_loss, reconstruction_loss
+from largegnn.embedding.losses import (
+    HardNegatives,
+    alignment_loss,
+    cross_negative_loss,
+    printed_cross_loss,
+    reconstruction_loss,
+)
 from largegnn.embedding.sampling import batch_nodes, dropout, sample_nodes
 from largegnn.embedding.structure import build_structure
 from tests.embedding.random_graphs import NUM_RELATIONS, TOY, random_rows
@@ -37,7 +45,7 @@ def slow_alignment_loss(outputs: Tensor, seeds: Tensor, negatives: list[int]) ->
 def test_alignment_loss_is_the_slow_loop(negatives: list[int] | None, chunk_bytes: int) -> None:
     outputs = random_rows(12, 4, 0)[0].requires_grad_()
     chosen = None if negatives is None else torch.tensor(negatives)
-    fast = alignment_loss(outputs, SEEDS, chosen, gamma=GAMMA, scale=SCALE, shift=SHIFT, chunk_bytes=chunk_bytes)
+    fast = alignment_loss(outputs, SEEDS, chosen, HardNegatives(GAMMA, SCALE, SHIFT, chunk_bytes))
     slow = slow_alignment_loss(outputs, SEEDS, list(range(12)) if negatives is None else negatives)
     torch.testing.assert_close(fast, slow)
     (ours,), (theirs,) = torch.autograd.grad(2 * fast, outputs), torch.autograd.grad(2 * slow, outputs)
@@ -55,7 +63,7 @@ def test_alignment_loss_with_the_sharpness_of_the_paper() -> None:
 
 def test_equal_outputs_do_not_divide_by_zero() -> None:
     outputs = torch.ones(12, 4, requires_grad=True)
-    loss = alignment_loss(outputs, SEEDS, torch.tensor([0, 8]), gamma=0.0)
+    loss = alignment_loss(outputs, SEEDS, torch.tensor([0, 8]), HardNegatives(gamma=0.0))
     (grad,) = torch.autograd.grad(loss, outputs)
     assert torch.isfinite(loss)
     assert torch.isfinite(grad).all()
@@ -70,7 +78,7 @@ def test_alignment_loss_without_gradient_is_the_same_number() -> None:
 def test_cross_negatives_push_seeds_only(chunk_bytes: int) -> None:
     rows, outside = random_rows(10, 4, 3)[0].requires_grad_(), random_rows(7, 4, 4)[0].requires_grad_()
     seed_rows = rows[torch.tensor([(0, 5), (1, 6), (1, 7)])]
-    fast = cross_negative_loss(seed_rows, outside, gamma=GAMMA, scale=SCALE, shift=SHIFT, chunk_bytes=chunk_bytes)
+    fast = cross_negative_loss(seed_rows, outside, HardNegatives(GAMMA, SCALE, SHIFT, chunk_bytes))
     still = list(outside.detach())
     slow = sum(
         (slow_side(left, right, still) + slow_side(right, left, still) for left, right in seed_rows),
@@ -137,3 +145,26 @@ def test_a_batch_on_its_own_nodes_has_the_same_loss() -> None:
     assert torch.equal(batch.nodes[batch.negatives], negatives)
     few = alignment_loss(outputs[batch.nodes], batch.seeds, batch.negatives)
     torch.testing.assert_close(few, alignment_loss(outputs, SEEDS, negatives))
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 10**6])
+@pytest.mark.parametrize("factor", [1.0, 20.0])
+def test_the_printed_cross_loss_equals_a_loop_and_so_does_its_gradient(chunk_bytes: int, factor: float) -> None:
+    draw = torch.Generator().manual_seed(1)
+    rows = (factor * torch.randn(5, 3, generator=draw, dtype=torch.float64)).requires_grad_()
+    outside = torch.randn(4, 3, generator=draw, dtype=torch.float64)
+    loss = printed_cross_loss(rows, outside, chunk_bytes=chunk_bytes)
+    (grad,) = torch.autograd.grad(loss, rows)
+    rows, loss = rows.detach(), loss.detach()
+    total = 1.0 + sum(math.exp(float(row @ other)) for row in rows for other in outside)
+    assert float(loss) == pytest.approx(math.log(total))
+    for row, slope in zip(rows, grad, strict=True):
+        expected = sum(math.exp(float(row @ other)) / total * other for other in outside)
+        assert torch.allclose(slope, torch.as_tensor(expected))
+
+
+def test_outside_rows_of_the_printed_loss_get_no_gradient() -> None:
+    outside = torch.ones(2, 3, requires_grad=True)
+    loss = printed_cross_loss(torch.ones(2, 3, requires_grad=True), outside)
+    grads: tuple[torch.Tensor | None, ...] = torch.autograd.grad(loss, outside, allow_unused=True)
+    assert grads == (None,)

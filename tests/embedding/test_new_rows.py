@@ -1,4 +1,4 @@
-"""Rows of entities training did not see, against means worked out by hand."""
+"""Rows of entities that were not in the training, against means computed by hand."""
 
 from __future__ import annotations
 

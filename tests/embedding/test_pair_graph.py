@@ -57,7 +57,7 @@ def hub(num_leaves: int) -> np.ndarray:
     return np.stack([np.zeros_like(leaves), np.zeros_like(leaves), leaves], axis=1)
 
 
-def test_a_long_row_is_cut_and_says_so() -> None:
+def test_a_long_row_is_cut_into_pieces_marked_as_such() -> None:
     graph = graph_of(301, hub(300))
     rows, starts, stops, alone = graph.node_pieces
     of_hub = (rows == 0).nonzero().flatten()

@@ -1,12 +1,11 @@
-"""What a shard keeps while several visits are under way, by hand."""
+"""Rows of a shard while several visits are under way, by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from largegnn.embedding.row_state import DenseState, RowState
-from largegnn.embedding.shards import DenseCenter, TableShard, shard_bounds
+from largegnn.embedding.shards import DenseCenter, DenseState, RowState, TableShard, shard_bounds
 from largegnn.embedding.visits import sample_others
 from tests.embedding.small_runs import are_equal, copies, random_subgraphs, small_model, small_options
 
@@ -59,7 +58,7 @@ def test_a_visit_counts_once_and_one_that_is_dropped_never(shard: TableShard) ->
     assert rows_of(shard) == [4, 1, 2]
 
 
-def test_filled_again_a_shard_knows_of_no_visit(shard: TableShard) -> None:
+def test_filled_again_a_shard_has_no_visit_under_way(shard: TableShard) -> None:
     shard.take(1, np.array([10]), NONE)
     shard.fill(10, state(7, 8, 9))
     shard.give(1, state(4))

@@ -13,7 +13,7 @@ from torch import Tensor
 from largegnn.artifacts import AlignmentTask, SubgraphSet
 from largegnn.embedding.checkpoint import CheckpointFolder
 from largegnn.embedding.feeding import SubgraphFeed
-from largegnn.embedding.loss_terms import StepContext
+from largegnn.embedding.losses import LOSSES, StepContext
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.trainer import Trainer
@@ -55,7 +55,7 @@ def closer_than_partner(model: EmbeddingModel, subgraphs: SubgraphSet, task: Ali
     return float(np.mean(shares))
 
 
-def test_training_learns_what_it_is_told_and_what_it_is_not(pair: tuple[AlignmentTask, SubgraphSet]) -> None:
+def test_training_learns_the_seeds_and_the_test_links(pair: tuple[AlignmentTask, SubgraphSet]) -> None:
     task, subgraphs = pair
     options = train_options(dim=32, epochs=12, negatives=300, batch_size=32)
     model = EmbeddingModel(task.num_entities, task.num_relations, options, CPU, 0)
@@ -113,17 +113,17 @@ def test_each_further_loss_is_one_weight(name: str, monkeypatch: pytest.MonkeyPa
     assert once > alone
     assert twice - alone == pytest.approx(2 * (once - alone), rel=1e-3)
     # At 0 it is not even computed.
-    monkeypatch.setattr(f"largegnn.embedding.loss_terms.{name}", None)
+    monkeypatch.setitem(LOSSES, name, None)
     assert first_loss(with_weight(name, 0.0)) == alone
     with pytest.raises(TypeError):
         first_loss(with_weight(name, 1.0))
 
 
-def test_a_loss_of_ones_own() -> None:
+def test_a_custom_loss() -> None:
     called: list[StepContext] = []
 
     def lengths(context: StepContext) -> Tensor | None:
-        """Input rows should be short; in the first step there is nothing to add."""
+        """Input rows should be short; nothing is added in the first step."""
         called.append(context)
         return context.rows.square().mean() if len(called) > 1 else None
 
@@ -137,7 +137,7 @@ def test_a_loss_of_ones_own() -> None:
     assert called[0].seeds.shape == (6, 2)
 
 
-def test_a_loss_that_is_no_number_is_refused() -> None:
+def test_a_loss_that_is_not_a_scalar_is_refused() -> None:
     with added_loss("rows", lambda context: context.rows):
         trainer = small_trainer(random_subgraphs(1), small_options(losses={"rows": 1.0}))
     with pytest.raises(InputError, match=r"the loss rows gave a tensor of shape \(40, 8\)"):

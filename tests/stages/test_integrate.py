@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from largegnn.artifacts import AlignmentTask, SubgraphSet, TrainedModel
-from largegnn.embedding import whole_graph
+from largegnn.embedding import integrate as whole_graph
 from largegnn.embedding.dual_amn import DualAMN
-from largegnn.machine import worker_pool
+from largegnn.machine import pieces
 from largegnn.machine.worker_pool import using_pool
 from largegnn.settings import IntegrateSettings, TrainSettings
 from largegnn.stages.integrate import integrate
@@ -25,7 +25,7 @@ def test_a_cluster_makes_the_vectors_of_one_machine(
     members: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(whole_graph, "_WORTH_SHARING", 0)
-    monkeypatch.setattr(worker_pool, "num_processors", lambda: 1)
+    monkeypatch.setattr(pieces, "num_processors", lambda: 1)
     rng = np.random.default_rng(0)
     triples = np.concatenate([rng.integers(0, [50, 3, 50], (200, 3)), rng.integers([50, 3, 50], [90, 5, 90], (200, 3))])
     none = np.empty((0, 2), dtype=np.int32)
@@ -33,13 +33,11 @@ def test_a_cluster_makes_the_vectors_of_one_machine(
     shapes = (90, members * DIM), (10, members * DIM), members * sum(each.numel() for each in DualAMN(DIM).parameters())
     rows, relations, weights = (rng.normal(size=shape).astype(np.float32) for shape in shapes)
     model = TrainedModel("dual_amn", rows, relations, weights, members)
-    how = task, model, SubgraphSet.empty(), TrainSettings(), IntegrateSettings(), "cpu"
+    how = task, model, SubgraphSet.empty(), TrainSettings(), IntegrateSettings()
     alone = integrate(*how, device="cpu", work=tmp_path / "work")
     pool = PickledPool()
     with using_pool(pool):
         together = integrate(*how, device="cpu", work=tmp_path / "work")
-        assert pool.made["output_piece"] == members
-        integrate(*how, device="cpu")
-    assert pool.made["output_piece"] == members, "without a folder nobody can meet"
+    assert pool.made["transformed"] == 2 * members, "each block of each member"
     assert np.array_equal(together.embeddings.vectors, alone.embeddings.vectors)
     assert together.embeddings.covered.all()

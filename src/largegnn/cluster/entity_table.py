@@ -18,8 +18,7 @@ import torch
 from largegnn.artifacts import IntArray
 from largegnn.cluster.workers import RayWorkers
 from largegnn.embedding.model import EmbeddingModel
-from largegnn.embedding.row_state import RowState
-from largegnn.embedding.shards import TableShard, shard_bounds
+from largegnn.embedding.shards import RowState, TableShard, shard_bounds
 
 __all__ = ["ShardLostError", "ShardedTable"]
 

@@ -1,17 +1,15 @@
-"""Checkpoints of a training run: a folder of safetensors files, of which the last good one is always found.
+"""Save and load checkpoints of a training run: a folder of safetensors files, of which the last good one is found.
 
     step-000000120.safetensors     tensors; in the header the step, the facts as JSON and a SHA-256 of all of it
     step-000000140.safetensors     the one after; older ones are removed once the newer is safe on disk
-    partial/                       what is being written, swept away by the next save
+    partial/                       what is being written, removed by the next save
 
 In: a step number, named tensors or arrays, and facts (JSON values). Out: the same, of the last save that is whole.
-The idea: a file is written beside its path, flushed to disk and renamed, so a kill at any moment leaves the earlier
-ones; and a file is only trusted after the checksum of what was read from it was compared. No pickle anywhere.
-A training that is kept in no folder has the same in memory (`CheckpointInMemory`), for as long as the process lives.
-The state of a torch generator is a tensor (`get_state`), that of a NumPy one facts (`bit_generator.state` of PCG64).
-
-Cost: one pass over the bytes to hash and one to write; what lies on the host is written from where it is, and what is
-loaded is mapped from the file, in pages the system may take back. One process may write to a folder at a time.
+The idea: a file is written in a folder of its own, flushed to disk and renamed, so a kill at any moment leaves the
+earlier ones; and a file is only trusted after the checksum of what was read from it was compared. No pickle anywhere.
+A training without a folder has the same in memory (`CheckpointInMemory`), for as long as the process lives.
+Cost: one pass over the bytes to hash and one to write; what is loaded is mapped from the file. One process may write to
+a folder at a time.
 """
 
 from __future__ import annotations
@@ -23,16 +21,18 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 
+from largegnn.artifacts import EpochRecord, from_plain, to_plain
+from largegnn.embedding.model import EmbeddingModel
 from largegnn.errors import ArtifactError, StorageError
 
-__all__ = ["Checkpoint", "CheckpointFolder", "CheckpointInMemory", "Checkpoints"]
+__all__ = ["Checkpoint", "CheckpointFolder", "CheckpointInMemory", "Checkpoints", "SavedEpochs", "best_epoch"]
 
 Checkpoint = tuple[int, dict[str, torch.Tensor], dict[str, Any]]
 
@@ -86,9 +86,9 @@ class CheckpointFolder:
     def save(
         self, step: int, tensors: Mapping[str, torch.Tensor | np.ndarray[Any, Any]], facts: Mapping[str, Any]
     ) -> None:
-        """Write one checkpoint, then remove what it makes superfluous.
+        """Write one checkpoint, then remove those it replaces.
 
-        Later steps go too: they are of a course this run has left, and must not be taken for its latest.
+        Later steps are removed too: they belong to an earlier training, and must not be taken for the latest.
         """
         on_host = {name: _on_host(tensor) for name, tensor in tensors.items()}
         facts_text = json.dumps(facts, sort_keys=True)
@@ -121,11 +121,11 @@ class CheckpointFolder:
         return sorted((int(match[1]), path) for match, path in matches if match)
 
     def _write(self, path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, str]) -> None:
-        """Write beside, flush to disk, rename, flush the folder; leave nothing behind if that fails."""
+        """Write under another name, flush to disk, rename, flush the folder; a failure leaves nothing behind."""
         from safetensors import SafetensorError
         from safetensors.torch import save_file
 
-        # A folder of its own, because the library may write beside the name it is given, under a name of its own.
+        # A folder of its own, because the library may write under a name of its own in the folder of the file.
         partial = self.folder / "partial"
         try:
             shutil.rmtree(partial, ignore_errors=True)
@@ -143,8 +143,62 @@ class CheckpointFolder:
             ) from error
 
 
+def best_epoch(history: Sequence[EpochRecord]) -> int | None:
+    """The epoch with most hits on the valid links, the earliest of equals; None if none was validated."""
+    validated = [record for record in history if record.valid_hits is not None]
+    return max(validated, key=lambda record: record.valid_hits or 0.0).epoch if validated else None
+
+
+class SavedEpochs:
+    """Saves and restores the last epoch, to resume from, and the best one, to end with; either may be None.
+
+    The checkpoint of an epoch is written before the same epoch is kept as the best: whatever happens in between, the
+    history then shows which epoch is missing.
+    """
+
+    def __init__(self, model: EmbeddingModel, last: Checkpoints | None, best: Checkpoints | None) -> None:
+        self._model, self._last, self._best = model, last, best
+
+    def resume(self) -> list[EpochRecord]:
+        """Load the last checkpoint into the model, if there is one; the history so far."""
+        found = None if self._last is None else self._last.load_latest()
+        history: list[EpochRecord] = []
+        if found is not None:
+            self._model.load_tensors(found[1])
+            history = [from_plain(EpochRecord, record) for record in found[2]["history"]]
+            _log.info("train: resuming after epoch %d", found[0])
+        if history and best_epoch(history) == history[-1].epoch:
+            # The run may have ended between the checkpoint and the best epoch's own.
+            self.save_best(history)
+        return history
+
+    def save(self, history: Sequence[EpochRecord]) -> None:
+        """Keep the present epoch as the last."""
+        if self._last is not None:
+            self._last.save(len(history), self._model.tensors(), {"history": to_plain(list(history))})
+
+    def save_best(self, history: Sequence[EpochRecord]) -> None:
+        """Keep the present epoch as the best; `save` must have kept it as the last before."""
+        if self._best is not None:
+            self._best.save(len(history), self._model.tensors(), {"valid_hits": history[-1].valid_hits})
+
+    def restore_best(self, history: list[EpochRecord]) -> None:
+        """Load the best epoch into the model, if it is known and not the present one."""
+        best = best_epoch(history)
+        if best is None or best == history[-1].epoch:
+            return
+        found = None if self._best is None else self._best.load_latest()
+        if found is not None and found[0] == best + 1:
+            self._model.load_tensors(found[1])
+            _log.info("train: epoch %d was best on the valid links and is kept", found[0])
+        else:
+            _log.warning(
+                "train: epoch %d was best on the valid links but its checkpoint is missing; the last is kept", best + 1
+            )
+
+
 class _DamagedError(Exception):
-    """A file that is not, or not wholly, what was written."""
+    """A file that differs from what was written."""
 
 
 def _read(path: Path) -> Checkpoint:
@@ -164,7 +218,7 @@ def _read(path: Path) -> Checkpoint:
 
 
 def _on_host(tensor: torch.Tensor | np.ndarray[Any, Any]) -> torch.Tensor:
-    """The same values on the host in one piece: the very memory where that is so already."""
+    """The same values on the host in one piece, not copied where they are so already."""
     if isinstance(tensor, np.ndarray):
         # torch has no read-only tensors and warns of arrays that are.
         tensor = torch.from_numpy(tensor if tensor.flags.writeable else tensor.copy())

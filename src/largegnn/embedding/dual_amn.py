@@ -1,12 +1,11 @@
-"""Dual-AMN: reflections at relation vectors, attention by relation, proxies (section 5 of the paper, after Mao et al.).
+"""Compute Dual-AMN: reflections at relation vectors, attention by relation, proxies (section 5, after Mao et al.).
 
 In: the input rows of a graph's nodes, the table of relation rows, a `GraphStructure`. Out: 6 d numbers for each node.
-
-The idea. Two blocks with weights of their own, one fed with the mean of a node's and its neighbours' rows, one with the
-mean of the relation rows at the node. In a block two layers pass on what neighbours hold, reflected at the unit vector
-of their relation set; all layers side by side are compared with 64 proxies, which give a node a view of the whole
-graph, and a gate mixes the two. All the work that depends on edges is in `propagation`.
-Cost: O((pairs + slots) d) for the layers, and O(nodes d^2) for the gate, of only those nodes whose output is asked for.
+The idea: two blocks with weights of their own, one fed with the mean of a node's and its neighbours' rows, one with the
+mean of the relation rows at the node. In a block two layers sum the neighbours' rows, reflected at the unit vector of
+their relation set; all layers side by side are compared with 64 proxies, which give a node a view of the whole graph,
+and a gate mixes the two. All the work that depends on edges is in `message_passing`.
+Cost: O((pairs + slots) d) for the layers, and O(nodes d^2) for the gate, of only those nodes whose output is needed.
 
 # Paper: two layers, one head, 64 proxies, output of both blocks side by side; d = 128 gives 768 numbers.
 # Departs: relations are those of the pair (the authors' code shifts them against the pairs); no self-loops among the
@@ -15,25 +14,25 @@ Cost: O((pairs + slots) d) for the layers, and O(nodes d^2) for the gate, of onl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from largegnn.artifacts import FloatArray
-from largegnn.embedding import layerwise
-from largegnn.embedding.layer_pieces import LayerPieces
-from largegnn.embedding.mixing import mix_with_proxies
-from largegnn.embedding.propagation import gather_mean, reflected_sum
+from largegnn.embedding.layerwise import Layers, Rows
+from largegnn.embedding.message_passing import gather_mean, reflected_sum
 from largegnn.embedding.structure import GraphStructure
 from largegnn.machine.progress import progress
 
 __all__ = ["DualAMN"]
 
 _NUM_LAYERS = 2
+_ROWS_IN_CACHE, _ROWS_ON_DEVICE = 1024, 2**17  # mixed at the same time
+_SMALLEST_NORM = 1e-12
 
 
 class DualAMN(nn.Module):
@@ -64,56 +63,26 @@ class DualAMN(nn.Module):
         ]
         return torch.cat(outputs, dim=1)
 
-    def encode_in_chunks(
-        self,
-        entity_rows: Tensor,
-        relation_rows: Tensor,
-        structure: GraphStructure,
-        outputs: npt.NDArray[np.float32],
-        chunk_bytes: int,
-    ) -> None:
-        """Write what `forward` returns into `outputs` (n, 6 d), layer by layer, a chunk of nodes at a time."""
-        device = relation_rows.device
-        relations = set_vectors(relation_rows, structure.to(device))
+    def encode_by_layers(self, entity_rows: Rows, relation_rows: Tensor, layers: Layers, outputs: FloatArray) -> None:
+        """Write what `forward` returns into `outputs` (n, 6 d)."""
+        relations = set_vectors(relation_rows, layers.structure.to(relation_rows.device))
         width = self.output_dim // 2
         blocks = ((self.entity_block, outputs[:, :width]), (self.relation_block, outputs[:, width:]))
-        first = [hidden[:, : self.dim] for _, hidden in blocks]
         with progress("encode", 2 + len(blocks) * (_NUM_LAYERS + 1), "layers") as work:
-            layerwise.write_neighborhood_means(entity_rows, structure, device, first[0], chunk_bytes, _tanh)
+            layers.neighborhood_means(entity_rows, blocks[0][1][:, : self.dim], _tanh)
             work.advance()
-            layerwise.write_relation_means(relation_rows, structure, first[1], chunk_bytes, _tanh)
+            layers.relation_means(relation_rows, blocks[1][1][:, : self.dim], _tanh)
             work.advance()
             for block, hidden in blocks:
                 for layer, vector in enumerate(block.attention):
                     before, after = (hidden[:, self.dim * at : self.dim * (at + 1)] for at in (layer, layer + 1))
-                    logits = relations @ vector
-                    layerwise.write_reflected_sums(before, relations, logits, structure, after, chunk_bytes, _tanh)
+                    layers.reflected_sums(before, relations, relations @ vector, after, _tanh)
                     work.advance()
-                layerwise.transform_rows(hidden, block.mix, device, chunk_bytes)
+                layers.transform(hidden, block.mix)
                 work.advance()
 
-    def encode_in_pieces(
-        self, entity_rows: FloatArray, relation_rows: Tensor, pieces: LayerPieces, outputs: FloatArray
-    ) -> None:
-        """Write the unit vectors of what `forward` returns into `outputs` (n, 6 d), by the workers of a cluster."""
-        relation_rows = relation_rows.cpu()
-        relations = set_vectors(relation_rows, pieces.structure)
-        first = (
-            pieces.neighborhood_means(entity_rows, "entity-0", _tanh),
-            pieces.relation_means(relation_rows, "relation-0", _tanh),
-        )
-        layers = []
-        for rows, block, name in zip(
-            first, (self.entity_block, self.relation_block), ("entity", "relation"), strict=True
-        ):
-            layers.append(rows)
-            for number, vector in enumerate(block.attention.detach().cpu(), start=1):
-                how = (relations, relations @ vector, f"{name}-{number}", _tanh)
-                layers.append(pieces.reflected_sums(layers[-1], *how))
-        pieces.write_outputs(layers, _Mixer(self.entity_block, self.relation_block), outputs)
 
-
-def _tanh(rows: Tensor, nodes: slice) -> Tensor:
+def _tanh(rows: Tensor, num_entries: Tensor) -> Tensor:
     return torch.tanh(rows)
 
 
@@ -146,20 +115,6 @@ class _Block(nn.Module):
         return mix_with_proxies(own, self.proxies, self.gate.weight, self.gate.bias)
 
 
-class _Mixer(nn.Module):
-    """Proxies and gates of both blocks, for nodes whose rows in all layers are there."""
-
-    def __init__(self, entity_block: _Block, relation_block: _Block) -> None:
-        super().__init__()
-        self.entity_block, self.relation_block = entity_block, relation_block
-
-    def forward(self, layers: Sequence[Tensor]) -> Tensor:
-        """Outputs (k, 6 d) from the layers (k, d) of one block, then of the other."""
-        half = _NUM_LAYERS + 1
-        halves = (self.entity_block, layers[:half]), (self.relation_block, layers[half:])
-        return torch.cat([block.mix(torch.cat(list(own), dim=1)) for block, own in halves], dim=1)
-
-
 def set_vectors(relation_rows: Tensor, structure: GraphStructure) -> Tensor:
     """The unit vector of each relation set, (S, d): its mean row, normalised."""
     means = gather_mean(relation_rows, structure.member_ptr, structure.members, structure.holder_ptr, structure.holders)
@@ -177,3 +132,62 @@ def relation_mean(relation_rows: Tensor, structure: GraphStructure) -> Tensor:
     return gather_mean(
         relation_rows, structure.incidence_ptr, structure.incidences, structure.touched_ptr, structure.touched
     )
+
+
+def mix_with_proxies(rows: Tensor, proxies: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Mix `rows` (k, w) with `proxies` (p, w); `weight` (w, w) and `bias` (w,) make the gate.
+
+    With a = softmax(cosine of the row with each proxy), u = row - a P and g = sigmoid(u G + b), the result is
+    g * row + (1 - g) * u, which is u + g * (a P). The steps between are computed for a few rows at a time, so that they
+    stay in the processor's cache, and the gradient is written out, so that only cosines and gate are kept for it.
+    """
+    units = functional.normalize(proxies, dim=1)
+    result: Tensor = _Mix.apply(rows, units, proxies, weight, bias)  # type: ignore[no-untyped-call]
+    return result
+
+
+def _chunks(rows: Tensor) -> Iterator[slice]:
+    step = _ROWS_IN_CACHE if rows.device.type == "cpu" else _ROWS_ON_DEVICE
+    return (slice(start, start + step) for start in range(0, len(rows), step))
+
+
+class _Mix(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, units: Tensor, proxies: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True).clamp_min_(_SMALLEST_NORM)
+        cosines = (rows @ units.t()).div_(norms)
+        gates, result = torch.empty_like(rows), torch.empty_like(rows)
+        for chunk in _chunks(rows):
+            of_proxies = functional.softmax(cosines[chunk], dim=1) @ proxies
+            apart = rows[chunk] - of_proxies
+            gate = torch.addmm(bias, apart, weight.t(), out=gates[chunk]).sigmoid_()
+            torch.addcmul(apart, gate, of_proxies, out=result[chunk])
+        ctx.save_for_backward(rows, units, proxies, weight, norms, cosines, gates)
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        rows, units, proxies, weight, norms, cosines, gates = ctx.saved_tensors
+        grad_rows, grad_cosines = torch.empty_like(rows), torch.empty_like(cosines)
+        grad_units, grad_proxies = torch.zeros_like(units), torch.zeros_like(proxies)
+        grad_weight, grad_bias = torch.zeros_like(weight), torch.zeros_like(weight[0])
+        for chunk in _chunks(rows):
+            coming, gate = grad[chunk], gates[chunk]
+            shares = functional.softmax(cosines[chunk], dim=1)
+            of_proxies = shares @ proxies
+            before_gate = torch.ops.aten.sigmoid_backward(coming * of_proxies, gate)
+            grad_weight.addmm_(before_gate.t(), rows[chunk] - of_proxies)
+            grad_bias += before_gate.sum(dim=0)
+            to_apart = torch.addmm(coming, before_gate, weight, out=grad_rows[chunk])
+            to_proxies = torch.mul(coming, gate).sub_(to_apart)
+            grad_proxies.addmm_(shares.t(), to_proxies)
+            gain = (to_proxies @ proxies.t()).mul_(shares)
+            torch.addcmul(gain, shares, gain.sum(dim=1, keepdim=True), value=-1.0, out=grad_cosines[chunk])
+            # The gradient of a unit row has no part along the row.
+            along = (grad_cosines[chunk] * cosines[chunk]).sum(dim=1, keepdim=True)
+            scaled = grad_cosines[chunk].div_(norms[chunk])
+            grad_units.addmm_(scaled.t(), rows[chunk])
+            to_apart.addmm_(scaled, units)
+            to_apart.addcmul_(along.div_(norms[chunk].square()), rows[chunk], value=-1.0)
+        return grad_rows, grad_units, grad_proxies, grad_weight, grad_bias

@@ -1,8 +1,8 @@
-"""What an encoder must be: a graph neural network from rows of entities and relations to one output for each node.
+"""The protocol of encoders: a graph neural network from rows of entities and relations to one output for each node.
 
-The table `ENCODERS` (`largegnn.seams.tables`) has them by name; an entry takes the dimension of the rows and makes one.
-Entity and relation rows are an encoder's inputs, not its parameters: one encoder is shared by all subgraphs, and
-encodes the whole graph as it encodes a part of it.
+The table `ENCODERS` (`largegnn.seams.tables`) has them by name; an entry takes the dimension of the rows and returns an
+encoder. Entity and relation rows are inputs of an encoder, not its parameters: one encoder is shared by all subgraphs,
+and encodes the whole graph as it encodes a part of it.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol, Self, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from largegnn.artifacts import FloatArray
+from largegnn.embedding.layerwise import Layers, Rows
 from largegnn.embedding.structure import GraphStructure
 
-__all__ = ["ChunkedEncoder", "Encoder", "EncoderFactory"]
+__all__ = ["Encoder", "EncoderFactory", "LayerwiseEncoder"]
 
 
 class Encoder(Protocol):
@@ -45,20 +45,13 @@ class Encoder(Protocol):
 
 
 @runtime_checkable
-class ChunkedEncoder(Protocol):
+class LayerwiseEncoder(Protocol):
     """An encoder of graphs too large for one piece; any other is given the whole graph at once."""
 
-    def encode_in_chunks(
-        self,
-        entity_rows: Tensor,
-        relation_rows: Tensor,
-        structure: GraphStructure,
-        outputs: npt.NDArray[np.float32],
-        chunk_bytes: int,
-    ) -> None:
-        """Write all outputs into `outputs` (n, output_dim), with about `chunk_bytes` of rows on the device at a time.
+    def encode_by_layers(self, entity_rows: Rows, relation_rows: Tensor, layers: Layers, outputs: FloatArray) -> None:
+        """Write all outputs into `outputs` (n, output_dim), each layer range by range.
 
-        `structure` is in main memory, and so may `entity_rows` be; the device is that of `relation_rows`.
+        The structure of `layers` is in main memory, and so may `entity_rows` be; the device is that of `relation_rows`.
         """
         ...
 

@@ -1,9 +1,9 @@
-"""Dual-AMN by fused kernels: what `dual_amn` computes, over a `PairGraph`, both blocks at once.
+"""Compute Dual-AMN by fused kernels: what `dual_amn` computes, over a `PairGraph`, both blocks at once.
 
-In: entity rows (n, d), relation rows (2R, d), the graph, and the nodes whose outputs are asked for. Out: (k, 6 d).
-The idea: only the first layer is needed of all nodes; the second, and all that follows, of those asked for alone. In
-training that is a tenth of a large subgraph. The sums over neighbours also serve the reconstruction loss.
-Cost: O(pairs d) for the first layer, and for each node that is asked for.
+In: entity rows (n, d), relation rows (2R, d), the graph, and the nodes whose outputs are needed. Out: (k, 6 d).
+The idea: only the first two layers are needed of all nodes; the last one, and all that follows, of those nodes alone.
+In training that is a tenth of a large subgraph. The sums over neighbours also serve the reconstruction loss.
+Cost: O(pairs d) for the first layers, and for each node whose output is needed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from largegnn.embedding.dual_amn import DualAMN
-from largegnn.embedding.fused import Places, Powers, powers_of, reflected_sums, sums_of_rows
-from largegnn.embedding.fused_rows import first_layers
+from largegnn.embedding.fused import Places, Powers, first_layers, powers_of, reflected_sums, sums_of_rows
 from largegnn.embedding.pair_graph import PairGraph
 
 __all__ = ["HiddenLayers", "hidden_layers", "outputs_of"]
@@ -39,7 +38,7 @@ class HiddenLayers:
 def hidden_layers(
     encoder: DualAMN, rows: Tensor, relation_rows: Tensor, graph: PairGraph, rate: float, noise: Tensor
 ) -> tuple[HiddenLayers, Tensor]:
-    """What all nodes hold before the last layer; and the reconstruction loss of `rows`, hiding a share `rate`."""
+    """The layers of all nodes before the last; and the reconstruction loss of `rows` with dropout `rate`."""
     relations = _unit_vectors(relation_rows, graph)
     pairs = (graph.neighbors, graph.node_pieces)
     sums = sums_of_rows(rows, *pairs, *pairs, len(rows))
@@ -55,7 +54,7 @@ def hidden_layers(
 
 
 def outputs_of(encoder: DualAMN, layers: HiddenLayers, graph: PairGraph, nodes: Tensor) -> Tensor:
-    """Outputs (k, 6 d) of `nodes` (k,), of which some may be named twice."""
+    """Outputs (k, 6 d) of `nodes` (k,), which may repeat."""
     places = Places.of(nodes, layers.first.shape[1])
     powers = layers.powers.part(slice(2, 4))
     last = reflected_sums(layers.second, layers.relations, layers.logits[2:], powers, graph, places)
@@ -66,7 +65,7 @@ def outputs_of(encoder: DualAMN, layers: HiddenLayers, graph: PairGraph, nodes: 
 
 
 def _tanh(rows: Tensor) -> Tensor:
-    """In place where no gradient is asked for."""
+    """In place where no gradient is needed."""
     return torch.tanh(rows) if torch.is_grad_enabled() else rows.tanh_()
 
 

@@ -1,4 +1,4 @@
-"""A plain graph convolution, to compare with: two layers, relations ignored (after GCN-Align, Wang et al. 2018).
+"""Compute a plain graph convolution, as a baseline: two layers, no relations (after GCN-Align, Wang et al. 2018).
 
 In and out as with `dual_amn`, but d numbers for each node. The weights are shared by both graphs.
 The idea: out = A relu(A x W1) W2 with A = D^-1/2 (adjacency + I) D^-1/2, D the degrees with the self-loop. With
@@ -9,12 +9,12 @@ Cost: O(pairs d + nodes d^2).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from largegnn.embedding import layerwise
-from largegnn.embedding.propagation import gather_mean
+from largegnn.artifacts import FloatArray
+from largegnn.embedding.layerwise import Layers, Rows, as_tensor
+from largegnn.embedding.message_passing import gather_mean
 from largegnn.embedding.structure import GraphStructure
 from largegnn.machine.progress import progress
 
@@ -24,7 +24,7 @@ __all__ = ["GCN"]
 class GCN(nn.Module):
     """The encoder; entity rows are its input, not its parameters.
 
-    An output depends on what is at most `reach` triples away: the degrees of the farthest count, too.
+    An output depends on what is at most `reach` triples away: the degrees of the last neighbours count, too.
     """
 
     reach = 3
@@ -49,34 +49,29 @@ class GCN(nn.Module):
         hidden = gather_mean(hidden * scale, *pattern, *pattern, with_self=True) / scale
         return self.second(hidden if nodes is None else hidden.index_select(0, nodes))  # type: ignore[no-any-return]
 
-    def encode_in_chunks(
-        self,
-        entity_rows: Tensor,
-        relation_rows: Tensor,
-        structure: GraphStructure,
-        outputs: npt.NDArray[np.float32],
-        chunk_bytes: int,
-    ) -> None:
-        """Write what `forward` returns into `outputs` (n, d), layer by layer, a chunk of nodes at a time."""
-        device = relation_rows.device
-        scale = _scale(structure)
-
-        def first_layer(rows: Tensor, nodes: slice) -> Tensor:
-            near = scale[nodes].to(device)
-            return torch.relu(self.first(rows / near)) * near
-
-        def second_layer(rows: Tensor, nodes: slice) -> Tensor:
-            return self.second(rows / scale[nodes].to(device))  # type: ignore[no-any-return]
-
-        scaled = (entity_rows.cpu() * scale).numpy()
+    def encode_by_layers(self, entity_rows: Rows, relation_rows: Tensor, layers: Layers, outputs: FloatArray) -> None:
+        """Write what `forward` returns into `outputs` (n, d)."""
+        scaled = (as_tensor(entity_rows).cpu() * _scale(layers.structure)).numpy()
         hidden = np.empty_like(scaled)
         with progress("encode", 2, "layers") as work:
-            layerwise.write_neighborhood_means(scaled, structure, device, hidden, chunk_bytes, first_layer)
+            layers.neighborhood_means(scaled, hidden, self._finish_first)
             work.advance()
-            layerwise.write_neighborhood_means(hidden, structure, device, outputs, chunk_bytes, second_layer)
+            layers.neighborhood_means(hidden, outputs, self._finish_second)
             work.advance()
+
+    def _finish_first(self, means: Tensor, degrees: Tensor) -> Tensor:
+        near = _scale_of(degrees)
+        return torch.relu(self.first(means / near)) * near
+
+    def _finish_second(self, means: Tensor, degrees: Tensor) -> Tensor:
+        return self.second(means / _scale_of(degrees))  # type: ignore[no-any-return]
 
 
 def _scale(structure: GraphStructure) -> Tensor:
     """D^-1/2 of each node, (n, 1)."""
-    return (structure.pair_ptr.diff() + 1.0).rsqrt().unsqueeze(1)
+    return _scale_of(structure.pair_ptr.diff())
+
+
+def _scale_of(degrees: Tensor) -> Tensor:
+    """D^-1/2 (k, 1) from degrees (k,) without the self-loop."""
+    return (degrees + 1.0).rsqrt().unsqueeze(1)

@@ -1,11 +1,11 @@
-"""Triton kernels for sums over neighbours; imported on a machine that has Triton, by `fused` alone.
+"""Triton kernels for sums over neighbours and for rows; imported on a machine that has Triton, by `fused` alone.
 
 In and out are pointers to arrays as `pair_graph` lays them out; rows have `dim` numbers, of which a kernel holds
 `width`, the next power of two. Every kernel runs once for each piece of a pattern: at most 128 entries of one row. A
 row in one piece is stored, a row in several is added up, so the output must be zero before. Hidden rows are those of
 `blocks` blocks of an encoder, one array after another; a kernel works on all, since pairs and sets are the same.
-The idea. Neighbours' rows and relation vectors are small and lie in the cache of a GPU: to read both for each pair
-costs less than to make and keep what the plain path makes for each pair or slot.
+The idea: neighbours' rows and relation vectors are small and in the cache of a GPU: to read both for each pair
+costs less than to compute and keep a value for each pair or slot.
 """
 
 from __future__ import annotations
@@ -13,7 +13,18 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["pull_back", "reflect", "sum_powers", "sum_rows", "to_sets"]
+__all__ = [
+    "first_layers",
+    "first_layers_back",
+    "hide",
+    "pull_back",
+    "reflect",
+    "rmsprop",
+    "sum_powers",
+    "sum_rows",
+    "to_sets",
+    "weigh",
+]
 
 
 @triton.jit
@@ -39,9 +50,9 @@ def sum_rows(out, table, columns, pieces, num_pieces, dim, width: tl.constexpr, 
         total = tl.zeros((width,), tl.float32)
         for at in range(start, stop, tile):
             entries = at + tl.arange(0, tile)
-            there = entries < stop
-            column = tl.load(columns + entries, mask=there, other=0).to(tl.int64)
-            mask = there[:, None] & inside[None, :]
+            present = entries < stop
+            column = tl.load(columns + entries, mask=present, other=0).to(tl.int64)
+            mask = present[:, None] & inside[None, :]
             total += tl.sum(tl.load(table + column[:, None] * dim + numbers[None, :], mask=mask, other=0.0), axis=0)
         _put(out, total, row * dim + numbers, inside, alone)
 
@@ -59,10 +70,10 @@ def sum_powers(out, powers, sets, pieces, num_pieces, num_nodes, num_sets, colum
         total = tl.zeros((columns,), tl.float32)
         for at in range(start, stop, tile):
             entries = at + tl.arange(0, tile)
-            there = entries < stop
-            chosen = tl.load(sets + entries, mask=there, other=0)
+            present = entries < stop
+            chosen = tl.load(sets + entries, mask=present, other=0)
             total += tl.sum(
-                tl.load(powers + chosen[:, None] + column[None, :] * num_sets, mask=there[:, None], other=0.0), axis=0
+                tl.load(powers + chosen[:, None] + column[None, :] * num_sets, mask=present[:, None], other=0.0), axis=0
             )
         _put(out, total, column.to(tl.int64) * num_nodes + node, column < columns, alone)
 
@@ -72,7 +83,7 @@ def reflect(
     out, rows, relations, powers, totals, neighbors, sets, pieces, places, num_out, num_pieces, num_nodes, num_sets,
     dim, blocks: tl.constexpr, width: tl.constexpr, tile: tl.constexpr, some: tl.constexpr,
 ):  # fmt: skip
-    """out[block, i] = sum over i's pairs of a (h - 2 (h . R) R); with `some` only of nodes that have a place, there."""
+    """out[block, i] = sum over i's pairs of a (h - 2 (h . R) R); with `some` only of nodes with a place, at it."""
     piece = tl.program_id(0)
     node = tl.load(pieces + piece)
     start = tl.load(pieces + num_pieces + piece)
@@ -88,11 +99,11 @@ def reflect(
         total = tl.zeros((blocks, width), tl.float32)
         for at in range(start, stop, tile):
             entries = at + tl.arange(0, tile)
-            there = entries < stop
-            column = tl.load(neighbors + entries, mask=there, other=0)
-            chosen = tl.load(sets + entries, mask=there, other=0)
-            weight = tl.load(powers + chosen[:, None] + block[None, :] * num_sets, mask=there[:, None], other=0.0)
-            mask = there[:, None] & inside[None, :]
+            present = entries < stop
+            column = tl.load(neighbors + entries, mask=present, other=0)
+            chosen = tl.load(sets + entries, mask=present, other=0)
+            weight = tl.load(powers + chosen[:, None] + block[None, :] * num_sets, mask=present[:, None], other=0.0)
+            mask = present[:, None] & inside[None, :]
             unit = tl.load(relations + chosen[:, None] * dim + numbers[None, :], mask=mask, other=0.0)[:, None, :]
             row = block[None, :] * num_nodes + column[:, None]
             near = tl.load(rows + row[:, :, None] * dim + numbers[None, None, :], mask=mask[:, None, :], other=0.0)
@@ -120,19 +131,19 @@ def pull_back(
         total = tl.zeros((blocks, width), tl.float32)
         for at in range(start, stop, tile):
             entries = at + tl.arange(0, tile)
-            there = entries < stop
-            column = tl.load(neighbors + entries, mask=there, other=0)
+            present = entries < stop
+            column = tl.load(neighbors + entries, mask=present, other=0)
             place = column
             if some:
-                place = tl.load(places + column, mask=there, other=-1)
-                there = place >= 0
+                place = tl.load(places + column, mask=present, other=-1)
+                present = place >= 0
             # The set of the pair as the receiver sees it.
-            own = tl.load(sets + entries, mask=there, other=0)
-            chosen = tl.load(inverse + own, mask=there, other=0)
-            both = there[:, None] & (block >= 0)[None, :]
+            own = tl.load(sets + entries, mask=present, other=0)
+            chosen = tl.load(inverse + own, mask=present, other=0)
+            both = present[:, None] & (block >= 0)[None, :]
             weight = tl.load(powers + chosen[:, None] + block[None, :] * num_sets, mask=both, other=0.0)
             weight = weight / tl.load(totals + block[None, :] * num_nodes + column[:, None], mask=both, other=1.0)
-            mask = there[:, None] & inside[None, :]
+            mask = present[:, None] & inside[None, :]
             unit = tl.load(relations + chosen[:, None] * dim + numbers[None, :], mask=mask, other=0.0)[:, None, :]
             row = block[None, :] * num_out + place[:, None]
             grad = tl.load(grads + row[:, :, None] * dim + numbers[None, None, :], mask=mask[:, None, :], other=0.0)
@@ -162,17 +173,17 @@ def to_sets(
         gain = tl.zeros((tile,), tl.float32)
         for at in range(start, stop, tile):
             entries = at + tl.arange(0, tile)
-            there = entries < stop
-            receiver = tl.load(receivers + entries, mask=there, other=0)
+            present = entries < stop
+            receiver = tl.load(receivers + entries, mask=present, other=0)
             place = receiver
             if some:
-                place = tl.load(places + receiver, mask=there, other=-1)
-                there = place >= 0
-            column = tl.load(neighbors + entries, mask=there, other=0)
-            weight = power / tl.load(totals + base + receiver, mask=there, other=1.0)
-            weight = tl.where(there, weight, 0.0)
-            center = tl.load(centers + grad_base + place, mask=there, other=0.0)
-            mask = there[:, None] & inside[None, :]
+                place = tl.load(places + receiver, mask=present, other=-1)
+                present = place >= 0
+            column = tl.load(neighbors + entries, mask=present, other=0)
+            weight = power / tl.load(totals + base + receiver, mask=present, other=1.0)
+            weight = tl.where(present, weight, 0.0)
+            center = tl.load(centers + grad_base + place, mask=present, other=0.0)
+            mask = present[:, None] & inside[None, :]
             near = tl.load(rows + (base + column)[:, None] * dim + numbers[None, :], mask=mask, other=0.0)
             grad = tl.load(grads + (grad_base + place)[:, None] * dim + numbers[None, :], mask=mask, other=0.0)
             near_along = tl.sum(near * unit[None, :], axis=1)
@@ -183,3 +194,116 @@ def to_sets(
             total += tl.sum(weight[:, None] * turned, axis=0)
         tl.atomic_add(out + own_set * dim + numbers, -2.0 * total, mask=inside)
         tl.atomic_add(out_logits + block * num_sets + own_set, tl.sum(gain, axis=0))
+
+
+# Work on rows, number by number. What dropout drops follows from a number `noise` on the device and from where a value
+# stands, so that the gradient drops the same without anything being kept: half of a random word of 32 bits decides on a
+# value of the rows, the other half on one of the means.
+
+
+@triton.jit
+def _tanh(x):
+    """Between -1 and 1 also where the exponential is infinite."""
+    power = tl.exp(-2.0 * tl.abs(x))
+    size = (1.0 - power) / (1.0 + power)
+    return tl.where(x < 0, -size, size)
+
+
+@triton.jit
+def _apart(rows, sums, degrees, noise, at, row, inside, hidden, scale):
+    """Row minus mean of neighbours after dropout, and the factors of dropout."""
+    own = tl.load(rows + at, mask=inside, other=0.0)
+    near = tl.load(sums + at, mask=inside, other=0.0)
+    degree = tl.load(degrees + row, mask=inside, other=0.0)
+    word = tl.randint(tl.load(noise), at)
+    keep_own = tl.where((word & 0xFFFF) >= hidden, scale, 0.0)
+    keep_near = tl.where(((word >> 16) & 0xFFFF) >= hidden, scale, 0.0)
+    has_neighbors = tl.where(degree > 0, 1.0, 0.0)
+    apart = (keep_own * own - keep_near * near / tl.maximum(degree, 1.0)) * has_neighbors
+    return own, near, degree, apart, keep_own, keep_near
+
+
+@triton.jit
+def first_layers(
+    out, loss, rows, sums, relation_sums, degrees, num_incident, noise, count, dim, hidden, scale, size: tl.constexpr
+):  # fmt: skip
+    """The first hidden rows of both blocks, and for each program its part of the reconstruction loss."""
+    at = tl.program_id(0).to(tl.int64) * size + tl.arange(0, size)
+    inside = at < count
+    row = at // dim
+    own, near, degree, apart, _, _ = _apart(rows, sums, degrees, noise, at, row, inside, hidden, scale)
+    of_relations = tl.load(relation_sums + at, mask=inside, other=0.0)
+    incident = tl.load(num_incident + row, mask=inside, other=0.0)
+    tl.store(out + at, _tanh((own + near) / (degree + 1.0)), mask=inside)
+    tl.store(out + count + at, _tanh(of_relations / tl.maximum(incident, 1.0)), mask=inside)
+    tl.store(loss + tl.program_id(0), tl.sum(tl.where(inside, apart * apart, 0.0), axis=0))
+
+
+@triton.jit
+def first_layers_back(
+    out_rows, out_sums, out_relations, grads, loss_grad, first, rows, sums, degrees, num_incident, noise,
+    count, dim, hidden, scale, size: tl.constexpr,
+):  # fmt: skip
+    """Gradients of rows, of sums over neighbours and of sums over relation rows."""
+    at = tl.program_id(0).to(tl.int64) * size + tl.arange(0, size)
+    inside = at < count
+    row = at // dim
+    _, _, degree, apart, keep_own, keep_near = _apart(rows, sums, degrees, noise, at, row, inside, hidden, scale)
+    value = tl.load(first + at, mask=inside, other=0.0)
+    through = tl.load(grads + at, mask=inside, other=0.0) * (1.0 - value * value) / (degree + 1.0)
+    pull = 2.0 * tl.load(loss_grad) * apart
+    tl.store(out_rows + at, through + pull * keep_own, mask=inside)
+    tl.store(out_sums + at, through - pull * keep_near / tl.maximum(degree, 1.0), mask=inside)
+    value = tl.load(first + count + at, mask=inside, other=0.0)
+    incident = tl.load(num_incident + row, mask=inside, other=0.0)
+    through = tl.load(grads + count + at, mask=inside, other=0.0) * (1.0 - value * value)
+    tl.store(out_relations + at, through / tl.maximum(incident, 1.0), mask=inside)
+
+
+@triton.jit
+def hide(out, values, noise, count, hidden, scale, size: tl.constexpr):
+    """Values with some set to zero and the others scaled up; the gradient is the same."""
+    at = tl.program_id(0).to(tl.int64) * size + tl.arange(0, size)
+    inside = at < count
+    word = tl.randint(tl.load(noise) + 1, at)
+    value = tl.load(values + at, mask=inside, other=0.0)
+    tl.store(out + at, tl.where((word & 0xFFFF) >= hidden, value * scale, 0.0), mask=inside)
+
+
+@triton.jit
+def rmsprop(rows, squares, grads, rate, count, alpha, eps, size: tl.constexpr):
+    """One step of RMSprop without momentum."""
+    at = tl.program_id(0).to(tl.int64) * size + tl.arange(0, size)
+    inside = at < count
+    grad = tl.load(grads + at, mask=inside, other=0.0)
+    square = alpha * tl.load(squares + at, mask=inside, other=0.0) + (1.0 - alpha) * grad * grad
+    value = tl.load(rows + at, mask=inside, other=0.0)
+    tl.store(squares + at, square, mask=inside)
+    tl.store(rows + at, value - tl.load(rate) * grad / (tl.sqrt(square) + eps), mask=inside)
+
+
+@triton.jit
+def weigh(
+    z, losses, slopes, means, missing, counts, left, right, stride, num_columns, sharp, shift, width: tl.constexpr
+):
+    """`losses._weigh` of one row: centred z become weights, in place; its loss and slope."""
+    row = tl.program_id(0)
+    columns = tl.arange(0, width)
+    inside = columns < num_columns
+    mean = tl.load(means + row)
+    absent = tl.load(missing + row)
+    own = (columns == tl.load(left + row)) | (columns == tl.load(right + row))
+    place = z + row.to(tl.int64) * stride + columns
+    value = tl.load(place, mask=inside, other=0.0)
+    value = tl.where(own, -mean, value)
+    square_sum = tl.sum(tl.where(inside, value * value, 0.0), axis=0) + absent * mean * mean
+    deviation = tl.sqrt(square_sum / tl.load(counts + row))
+    sharpness = sharp / tl.maximum(deviation, 1.0842022e-19)
+    zero = -mean * sharpness
+    largest = tl.maximum(tl.max(tl.where(inside, value, float("-inf")), axis=0) * sharpness, zero)
+    value = tl.exp(value * sharpness - largest)
+    value = tl.where(own | (columns >= num_columns), 0.0, value)
+    power = tl.sum(value, axis=0) + 2.0 * tl.exp(zero - largest)
+    tl.store(place, value, mask=inside)
+    tl.store(losses + row, tl.log(power) + largest + shift)
+    tl.store(slopes + row, sharpness / power)

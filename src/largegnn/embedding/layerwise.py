@@ -1,53 +1,42 @@
-"""An encoder's layers over a graph too large for one piece: a chunk of nodes at a time (section 5 of the paper).
+"""Compute an encoder's layers over a graph too large for one piece, a range of nodes at a time (section 5).
 
-In: rows of one layer for all nodes, a `GraphStructure` in main memory. Out: the rows of the next layer, written into an
-array of the caller's, which may be a memory map. The result is that of the one-piece layer.
-The idea: a layer reads its neighbours' rows only from the layer before, so a chunk of nodes needs no more than the rows
-of those nodes' neighbours. What is computed per pair or slot is a number, not a row, and stays whole in main memory.
-Cost: the arithmetic of the one-piece layer, and one more gather of rows. Memory: a few numbers for each pair, and about
-`chunk_bytes` for rows on the device; the rows of one node's neighbours are never split.
+In: rows of one layer for all nodes, a `GraphStructure` in main memory. Out: the rows of the next layer, in an array of
+the caller's, which may be mapped from a file. The result is that of the one-piece layer.
+The idea: a layer reads only the layer before it, so a range of nodes needs the rows of these nodes and of their
+neighbours. What is computed for each pair or slot is a number, not a row, and stays whole in main memory.
+Cost: the arithmetic of the one-piece layer, and one more gather of rows. Memory: one layer, a few numbers for each
+pair, and about `chunk_bytes` of rows on the device; the rows of one node's neighbours are never split.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from largegnn.artifacts import IntArray
-from largegnn.embedding.propagation import attention, sampled_product, slot_sums, sparse_product
+from largegnn.artifacts import FloatArray, IntArray
+from largegnn.embedding.message_passing import attention, sampled_product, sparse_product
 from largegnn.embedding.structure import GraphStructure
+from largegnn.machine.pieces import map_pieces
 from largegnn.machine.progress import progress
+from largegnn.machine.read_only import read_only_tensor
 
-__all__ = [
-    "Finish",
-    "RowSource",
-    "Source",
-    "along_slots",
-    "csr_slice",
-    "neighborhood_means",
-    "node_chunks",
-    "reflected_sums",
-    "relation_means",
-    "row_chunks",
-    "transform_rows",
-    "write_neighborhood_means",
-    "write_reflected_sums",
-    "write_relation_means",
-]
+__all__ = ["Finish", "Layers", "Rows", "as_tensor", "node_ranges"]
 
-Rows = npt.NDArray[np.float32]
-# What to do with the finished rows of some nodes before they are written.
-Finish = Callable[[Tensor, slice], Tensor]
+Rows = Tensor | FloatArray
+Range = tuple[int, int]
+# From the finished sums or means (k, d) of some nodes, and how many entries (k,) each had, to their rows.
+Finish = Callable[[Tensor, Tensor], Tensor]
 
-_ROWS_ALIVE = 3  # rows of one chunk that are alive at once, about: gathered, summed, finished
+_ROWS_ALIVE = 3  # rows of one range in memory at the same time, about: gathered, summed, finished
 
 
-def node_chunks(ptr: IntArray, row_bytes: int, chunk_bytes: int) -> Iterator[slice]:
+def node_ranges(ptr: IntArray, row_bytes: int, chunk_bytes: int) -> Iterator[Range]:
     """Ranges of nodes whose rows and CSR entries, `row_bytes` each, fit into `chunk_bytes`; at least one node each."""
     num_nodes = len(ptr) - 1
     cost = (ptr.astype(np.int64) + np.arange(num_nodes + 1)) * row_bytes * _ROWS_ALIVE
@@ -55,162 +44,211 @@ def node_chunks(ptr: IntArray, row_bytes: int, chunk_bytes: int) -> Iterator[sli
     while start < num_nodes:
         stop = int(np.searchsorted(cost, cost[start] + chunk_bytes, side="right")) - 1
         stop = min(max(stop, start + 1), num_nodes)
-        yield slice(start, stop)
+        yield start, stop
         start = stop
 
 
-class Source(Protocol):
-    """Rows of all nodes, wherever they lie, `row_bytes` each."""
+@dataclass(frozen=True, eq=False)
+class Layers:
+    """Layers over a graph whose `structure` is in main memory; a range takes about `chunk_bytes` on the `device`.
 
+    `send`: the graph is large enough for its ranges to be computed by the workers of a cluster.
+    """
+
+    structure: GraphStructure
     device: torch.device
-    row_bytes: int
+    chunk_bytes: int
+    send: bool = False
 
-    def take(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows that hold those of `ids` (k,), and where in them each is, both on the device."""
-        ...
+    def neighborhood_means(self, rows: Rows, outputs: FloatArray, finish: Finish) -> None:
+        """Write the mean of the rows (n, d) of each node and its neighbours, finished, into `outputs` (n, d)."""
+        source, pairs = self._source(rows), _pattern(self.structure.pair_ptr, self.structure.neighbors)
+        ranges = list(node_ranges(pairs.ptr, source.row_bytes, self.chunk_bytes))
+        with progress("neighbourhood means", self.structure.num_nodes, "nodes") as work:
+            for (start, stop), finished in self._by_range(neighborhood_rows, ranges, source, pairs, finish):
+                outputs[start:stop] = finished
+                work.advance(stop - start)
 
-    def part(self, nodes: slice) -> Tensor:
-        """The rows of a range of nodes, on the device."""
-        ...
+    def relation_means(self, relation_rows: Tensor, outputs: FloatArray, finish: Finish) -> None:
+        """Write the mean of the distinct relation rows (2R, d) at each node, finished, into `outputs` (n, d)."""
+        incidences = _pattern(self.structure.incidence_ptr, self.structure.incidences)
+        row_bytes = relation_rows.shape[1] * relation_rows.element_size()
+        ranges = list(node_ranges(incidences.ptr, row_bytes, self.chunk_bytes))
+        shared = (_shareable(relation_rows), incidences, finish, self.device)
+        with progress("relation means", self.structure.num_nodes, "nodes") as work:
+            for (start, stop), finished in self._by_range(incidence_rows, ranges, *shared):
+                outputs[start:stop] = finished
+                work.advance(stop - start)
+
+    def reflected_sums(
+        self, rows: FloatArray, relations: Tensor, logits: Tensor, outputs: FloatArray, finish: Finish
+    ) -> None:
+        """Write what `reflected_sum` of `message_passing` gives for `rows` (n, d), finished, into `outputs` (n, d)."""
+        structure, source, vectors = self.structure, self._source(rows), _shareable(relations)
+        weights = attention(logits.cpu(), structure)
+        along = torch.empty(structure.num_slots, dtype=relations.dtype)
+        with progress("reflected sums", 2 * structure.num_nodes, "nodes") as work:  # each node is passed twice
+            slots = _pattern(structure.slot_ptr, structure.slot_inverse_sets)
+            ranges = list(node_ranges(slots.ptr, source.row_bytes, self.chunk_bytes))
+            for (start, stop), products in self._by_range(slot_products, ranges, source, vectors, slots):
+                along[slots.ptr[start] : slots.ptr[stop]] = torch.from_numpy(products)
+                work.advance(stop - start)
+            received = sparse_product(
+                structure.slot_pair_ptr, structure.slot_of_reverse, along.new_ones(structure.num_pairs), along[:, None]
+            )
+            of_slots = received.squeeze(1).mul_(weights)
+            slots = _pattern(structure.slot_ptr, structure.slot_sets, of_slots)
+            of_pairs = weights.index_select(0, structure.slot_of_pair)
+            pairs = _pattern(structure.pair_ptr, structure.neighbors, of_pairs)
+            ranges = list(node_ranges(pairs.ptr, source.row_bytes, self.chunk_bytes))
+            for (start, stop), finished in self._by_range(
+                reflected_rows, ranges, source, vectors, pairs, slots, finish
+            ):
+                outputs[start:stop] = finished
+                work.advance(stop - start)
+
+    def transform(self, rows: FloatArray, function: Callable[[Tensor], Tensor], send: bool = True) -> None:
+        """Replace `rows` (n, w) by what `function` computes from them, range by range."""
+        step = max(1, self.chunk_bytes // (16 * rows.shape[1]))  # four copies of float32 fit into `chunk_bytes`
+        ranges = [(start, min(start + step, len(rows))) for start in range(0, len(rows), step)]
+        pieces = ((rows[start:stop],) for start, stop in ranges)
+        found = map_pieces(transformed, pieces, function, self.device, send=send and self.send, threads=False)
+        with progress("rows", len(rows), "nodes") as work:
+            for (start, stop), changed in zip(ranges, found, strict=True):
+                rows[start:stop] = changed
+                work.advance(stop - start)
+
+    def _by_range(
+        self, function: Callable[..., FloatArray], ranges: Sequence[Range], *shared: Any
+    ) -> Iterator[tuple[Range, FloatArray]]:
+        """Each range with its result; PyTorch takes all processors for one, so here one follows the other."""
+        return zip(ranges, map_pieces(function, ranges, *shared, send=self.send, threads=False), strict=True)
+
+    def _source(self, rows: Rows) -> RowSource:
+        return RowSource(_shareable(rows), self.device, self.chunk_bytes)
 
 
+@dataclass(frozen=True, eq=False)
 class RowSource:
-    """Rows in an array, on the device as a whole if they take at most half a chunk, else fetched as needed."""
+    """Rows (n, d) of all nodes, on the device as a whole if they take at most half a chunk, else fetched as needed."""
 
-    def __init__(self, rows: Tensor | Rows, device: torch.device, chunk_bytes: int) -> None:
-        self.rows = rows if isinstance(rows, Tensor) else torch.from_numpy(rows)
-        self.row_bytes = self.rows.shape[1] * self.rows.element_size()
-        self.device = device
-        self.is_resident = 2 * len(self.rows) * self.row_bytes <= chunk_bytes
-        if self.is_resident:
-            self.rows = self.rows.to(device).contiguous()
+    rows: Rows
+    device: torch.device
+    chunk_bytes: int
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row."""
+        return int(self._tensor.shape[1] * self._tensor.element_size())
+
+    @cached_property
+    def _tensor(self) -> Tensor:
+        return as_tensor(self.rows)
+
+    @cached_property
+    def _resident(self) -> Tensor | None:
+        fits = 2 * len(self._tensor) * self.row_bytes <= self.chunk_bytes
+        return self._tensor.to(self.device).contiguous() if fits else None
 
     def take(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows that hold those of `ids` (k,), and where in them each is, both on the device."""
-        if self.is_resident:
-            return self.rows, ids.to(self.device)
+        """Rows that contain those of `ids` (k,), and where in them each is, both on the device."""
+        if self._resident is not None:
+            return self._resident, ids.to(self.device)
         distinct, indices = torch.unique(ids, return_inverse=True)
-        fetched = self.rows.index_select(0, distinct.to(self.rows.device))
+        fetched = self._tensor.index_select(0, distinct.to(self._tensor.device))
         return fetched.to(self.device), indices.to(self.device, torch.int32)
 
-    def part(self, nodes: slice) -> Tensor:
+    def part(self, start: int, stop: int) -> Tensor:
         """The rows of a range of nodes, on the device."""
-        return self.rows[nodes].to(self.device).contiguous()
+        return self._tensor[start:stop].to(self.device).contiguous()
 
 
-def write_neighborhood_means(
-    rows: Tensor | Rows,
-    structure: GraphStructure,
-    device: torch.device,
-    outputs: Rows,
-    chunk_bytes: int,
-    finish: Finish,
-) -> None:
-    """Mean of the rows (n, d) of each node and its neighbours, finished, into `outputs` (n, d)."""
-    source = RowSource(rows, device, chunk_bytes)
-    with progress("neighbourhood means", structure.num_nodes, "nodes") as work:
-        for nodes in node_chunks(structure.pair_ptr.numpy(), source.row_bytes, chunk_bytes):
-            _write(outputs, nodes, finish(neighborhood_means(source, structure, nodes), nodes))
-            work.advance(nodes.stop - nodes.start)
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """A sparse matrix as CSR: offsets (n + 1,) of its rows, the column of each entry, and its value, or all ones."""
+
+    ptr: IntArray
+    columns: IntArray
+    values: FloatArray | None = None
+
+    def part(self, start: int, stop: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+        """Offsets, from 0 and on the device, columns, and values on the device, of a range of rows."""
+        first, last = int(self.ptr[start]), int(self.ptr[stop])
+        offsets = torch.from_numpy(self.ptr[start : stop + 1] - first).to(device)
+        columns = read_only_tensor(self.columns[first:last])
+        if self.values is None:
+            return offsets, columns, torch.ones(last - first, device=device)
+        return offsets, columns, read_only_tensor(self.values[first:last]).to(device)
 
 
-def neighborhood_means(source: Source, structure: GraphStructure, nodes: slice) -> Tensor:
-    """Mean of the rows of each of these nodes and its neighbours."""
-    ptr, entries = csr_slice(structure.pair_ptr, nodes, source.device)
-    table, columns = source.take(structure.neighbors[entries])
-    ones = table.new_ones(len(columns))
-    sums = sparse_product(ptr, columns, ones, table) + source.part(nodes)
-    return sums / (ptr.diff() + 1).unsqueeze(1)
+@torch.no_grad()
+def neighborhood_rows(start: int, stop: int, source: RowSource, pairs: Pattern, finish: Finish) -> FloatArray:
+    """Mean of the rows of each of these nodes and its neighbours, finished."""
+    ptr, neighbors, ones = pairs.part(start, stop, source.device)
+    table, columns = source.take(neighbors)
+    sums = sparse_product(ptr, columns, ones, table) + source.part(start, stop)
+    degrees = ptr.diff()
+    return _on_host(finish(sums / (degrees + 1).unsqueeze(1), degrees))
 
 
-def write_relation_means(
-    relation_rows: Tensor, structure: GraphStructure, outputs: Rows, chunk_bytes: int, finish: Finish
-) -> None:
-    """Mean of the distinct relation rows (2R, d) at each node, finished, into `outputs` (n, d)."""
-    row_bytes = relation_rows.shape[1] * relation_rows.element_size()
-    with progress("relation means", structure.num_nodes, "nodes") as work:
-        for nodes in node_chunks(structure.incidence_ptr.numpy(), row_bytes, chunk_bytes):
-            _write(outputs, nodes, finish(relation_means(relation_rows, structure, nodes), nodes))
-            work.advance(nodes.stop - nodes.start)
+@torch.no_grad()
+def incidence_rows(
+    start: int, stop: int, relation_rows: Rows, incidences: Pattern, finish: Finish, device: torch.device
+) -> FloatArray:
+    """Mean of the distinct relation rows (2R, d) at each of these nodes, finished."""
+    ptr, columns, ones = incidences.part(start, stop, device)
+    counts = ptr.diff()
+    sums = sparse_product(ptr, columns.to(device), ones, as_tensor(relation_rows).to(device))
+    return _on_host(finish(sums / counts.clamp_min(1).unsqueeze(1), counts))
 
 
-def relation_means(relation_rows: Tensor, structure: GraphStructure, nodes: slice) -> Tensor:
-    """Mean of the distinct relation rows at each of these nodes."""
-    ptr, entries = csr_slice(structure.incidence_ptr, nodes, relation_rows.device)
-    columns = structure.incidences[entries].to(relation_rows.device)
-    ones = relation_rows.new_ones(len(columns))
-    sums = sparse_product(ptr, columns, ones, relation_rows)
-    return sums / ptr.diff().clamp_min_(1).unsqueeze(1)
+@torch.no_grad()
+def slot_products(start: int, stop: int, source: RowSource, relations: Rows, slots: Pattern) -> FloatArray:
+    """Product of each node's row with the unit vector (S, d) of each set it sends by, for the slots of these nodes."""
+    ptr, sets, _ = slots.part(start, stop, source.device)
+    vectors = as_tensor(relations).to(source.device)
+    return _on_host(sampled_product(ptr, sets.to(source.device), source.part(start, stop), vectors))
 
 
-def write_reflected_sums(
-    rows: Rows,
-    relations: Tensor,
-    logits: Tensor,
-    structure: GraphStructure,
-    outputs: Rows,
-    chunk_bytes: int,
-    finish: Finish,
-) -> None:
-    """What `propagation.reflected_sum` gives for `rows` (n, d), finished, into `outputs` (n, d)."""
-    source = RowSource(rows, relations.device, chunk_bytes)
-    weights = attention(logits.cpu(), structure)
-    along = torch.empty(structure.num_slots, dtype=relations.dtype)
-    # Each node is passed twice.
-    with progress("reflected sums", 2 * structure.num_nodes, "nodes") as work:
-        for nodes in node_chunks(structure.slot_ptr.numpy(), source.row_bytes, chunk_bytes):
-            slots = slice(int(structure.slot_ptr[nodes.start]), int(structure.slot_ptr[nodes.stop]))
-            along[slots] = along_slots(source, relations, structure, nodes)
-            work.advance(nodes.stop - nodes.start)
-        # In the order of pairs, so that ranges of slots give the same to the bit.
-        reflected = slot_sums(structure.slot_pair_ptr, structure.slot_of_reverse, along).mul_(weights)
-        for nodes in node_chunks(structure.pair_ptr.numpy(), source.row_bytes, chunk_bytes):
-            pairs = slice(int(structure.pair_ptr[nodes.start]), int(structure.pair_ptr[nodes.stop]))
-            slots = slice(int(structure.slot_ptr[nodes.start]), int(structure.slot_ptr[nodes.stop]))
-            of_pairs = weights.index_select(0, structure.slot_of_pair[pairs])
-            sums = reflected_sums(source, relations, structure, nodes, of_pairs, reflected[slots])
-            _write(outputs, nodes, finish(sums, nodes))
-            work.advance(nodes.stop - nodes.start)
+@torch.no_grad()
+def reflected_rows(
+    start: int, stop: int, source: RowSource, relations: Rows, pairs: Pattern, slots: Pattern, finish: Finish
+) -> FloatArray:
+    """Reflected and weighted sums of these nodes, finished, by what each pair weighs and what each slot receives."""
+    device = source.device
+    ptr, neighbors, weights = pairs.part(start, stop, device)
+    table, columns = source.take(neighbors)
+    sums = sparse_product(ptr, columns, weights, table)
+    degrees = ptr.diff()
+    ptr, sets, received = slots.part(start, stop, device)
+    sums = sparse_product(ptr, sets.to(device), received, as_tensor(relations).to(device), onto=sums, scale=-2.0)
+    return _on_host(finish(sums, degrees))
 
 
-def along_slots(source: Source, relations: Tensor, structure: GraphStructure, nodes: slice) -> Tensor:
-    """Product of each node's row with the unit vector of each set it sends by, for the slots of these nodes."""
-    ptr, entries = csr_slice(structure.slot_ptr, nodes, source.device)
-    sets = structure.slot_inverse_sets[entries].to(source.device)
-    return sampled_product(ptr, sets, source.part(nodes), relations).cpu()
+@torch.no_grad()
+def transformed(rows: FloatArray, function: Callable[[Tensor], Tensor], device: torch.device) -> FloatArray:
+    """What `function` computes from rows (k, w)."""
+    return _on_host(function(read_only_tensor(rows).to(device)))
 
 
-def reflected_sums(
-    source: Source, relations: Tensor, structure: GraphStructure, nodes: slice, of_pairs: Tensor, of_slots: Tensor
-) -> Tensor:
-    """Reflected and weighted sums of these nodes, by what each pair weighs and what each slot receives."""
-    ptr, entries = csr_slice(structure.pair_ptr, nodes, source.device)
-    table, columns = source.take(structure.neighbors[entries])
-    sums = sparse_product(ptr, columns, of_pairs.to(source.device), table)
-    ptr, entries = csr_slice(structure.slot_ptr, nodes, source.device)
-    sets = structure.slot_sets[entries].to(source.device)
-    return sparse_product(ptr, sets, of_slots.to(source.device), relations, onto=sums, scale=-2.0)
+def _pattern(ptr: Tensor, columns: Tensor, values: Tensor | None = None) -> Pattern:
+    return Pattern(ptr.numpy(), columns.numpy(), None if values is None else values.numpy())
 
 
-def row_chunks(num_rows: int, width: int, chunk_bytes: int) -> Iterator[slice]:
-    """Ranges of rows of `width` numbers, of which four copies fit into `chunk_bytes`."""
-    step = max(1, chunk_bytes // (16 * width))
-    return (slice(start, min(start + step, num_rows)) for start in range(0, num_rows, step))
+def _shareable(rows: Rows) -> Rows:
+    """Rows as pieces share them: an array in one piece, which a worker maps; on a GPU they stay where they are."""
+    if isinstance(rows, Tensor):
+        if rows.device.type != "cpu":
+            return rows
+        rows = rows.detach().numpy()
+    return np.ascontiguousarray(rows)
 
 
-def transform_rows(rows: Rows, transform: Callable[[Tensor], Tensor], device: torch.device, chunk_bytes: int) -> None:
-    """Replace `rows` (n, w) by what `transform` makes of them, a chunk at a time."""
-    with progress("rows", len(rows), "nodes") as work:
-        for nodes in row_chunks(len(rows), rows.shape[1], chunk_bytes):
-            _write(rows, nodes, transform(torch.from_numpy(rows[nodes]).to(device)))
-            work.advance(nodes.stop - nodes.start)
+def as_tensor(rows: Rows) -> Tensor:
+    """A tensor over the same rows, which may be mapped from a file; nothing is copied."""
+    return rows if isinstance(rows, Tensor) else read_only_tensor(rows)
 
 
-def csr_slice(ptr: Tensor, nodes: slice, device: torch.device) -> tuple[Tensor, slice]:
-    """Offsets of a range of nodes, from 0 and on the device, and their range of entries."""
-    entries = slice(int(ptr[nodes.start]), int(ptr[nodes.stop]))
-    return (ptr[nodes.start : nodes.stop + 1] - entries.start).to(device), entries
-
-
-def _write(outputs: Rows, nodes: slice, rows: Tensor) -> None:
-    outputs[nodes] = rows.cpu().numpy()
+def _on_host(rows: Tensor) -> FloatArray:
+    result: FloatArray = rows.cpu().numpy()
+    return result

@@ -1,14 +1,13 @@
-"""What training minimises: alignment, cross-subgraph negatives, reconstruction (section 5.3 of the paper).
+"""Compute what training minimises: alignment, cross-subgraph negatives, reconstruction (section 5.3 of the paper).
 
-In: rows of nodes, seeds and negatives as indices into them. Out: a number with its gradient.
-
-The idea. For an anchor x with partner y and candidates j, d the squared Euclidean distance,
+In: a `StepContext`. Out: a number with its gradient, or None where a step adds nothing. `train.losses` weighs `LOSSES`.
+The idea: for an anchor x with partner y and candidates j, d the squared Euclidean distance,
 
     z_j = d(x, y) - d(x, j) + gamma,  z = 0 for x and y themselves;    loss = LSE_j(scale * standardised z_j + shift)
 
 standardised with the mean and deviation of the row, through which no gradient flows. The two zeros make a soft hinge:
-candidates farther away than the partner by gamma weigh nothing. The loss is a mean over anchors, so rows are taken
-a few at a time, and what they contribute to the gradient is computed at once: no (batch x nodes) array is kept.
+candidates farther away than the partner by gamma weigh nothing. The loss is a mean over anchors, so rows are taken a
+few at a time, and their part of the gradient is computed at once: no (batch x nodes) array is kept.
 Cost: three products of anchors with candidates in D dimensions; memory `chunk_bytes`, besides the gradient itself.
 
 # Paper: hard negatives by log-sum-exp, all nodes of the subgraph as candidates, gamma 1; input rows for the other two.
@@ -20,6 +19,7 @@ Cost: three products of anchors with candidates in D dimensions; memory `chunk_b
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,36 +27,160 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from largegnn.embedding.fused import has_kernels
-from largegnn.embedding.fused_rows import MOST_COLUMNS, weigh_
-from largegnn.embedding.propagation import gather_mean
+from largegnn.embedding.feeding import ReadySubgraph
+from largegnn.embedding.fused import MOST_COLUMNS, has_kernels, weigh_
+from largegnn.embedding.message_passing import gather_mean
+from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.sampling import dropout
 from largegnn.embedding.structure import GraphStructure
+from largegnn.errors import InputError
 from largegnn.machine.precision import training_precision
 
-__all__ = ["FixedShape", "alignment_loss", "cross_negative_loss", "fixed_alignment_loss", "reconstruction_loss"]
+__all__ = [
+    "LOSSES",
+    "FixedShape",
+    "HardNegatives",
+    "Loss",
+    "OtherRows",
+    "StepContext",
+    "alignment_loss",
+    "cross_negative_loss",
+    "fixed_alignment_loss",
+    "losses_in_order",
+    "printed_cross_loss",
+    "reconstruction_loss",
+]
 
 _CHUNK_BYTES = 8 * 2**20
 _ALIGNED = 8
 _NOTHING = -40.0  # e to this power is lost in the rounding of 1, in double precision too
 
 
+@dataclass(frozen=True, eq=False)
+class OtherRows:
+    """Some entities (c,), ascending, and their input rows (c, d)."""
+
+    entities: Tensor
+    rows: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class StepContext:
+    """The input of all losses of a step: k entities of a subgraph, b of its seeds, the encoder's outputs for m nodes.
+
+    - `subgraph`: structure, global ids (k,) ascending, all seeds of the subgraph
+    - `rows` (k, d): the input rows of its entities; `relation_rows` (2R, d). Gradients flow to both
+    - `seeds` (b, 2): the seeds of this step in local ids, that is, as indices into `rows`
+    - `outputs` (m, D): the encoder's outputs after dropout; `seeds_in_outputs` (b, 2) and `negatives_in_outputs` (c,)
+      are indices into them, None means that all outputs are negatives
+    - `entity_table` (n, d): the input rows of all entities, without gradient. Where tables are shared with other
+      machines these are the rows of some entities drawn at random, `table_entities` (n,) ascending; None means all
+    - `generator`: where everything random is drawn from
+    """
+
+    subgraph: ReadySubgraph
+    rows: Tensor
+    relation_rows: Tensor
+    seeds: Tensor
+    outputs: Tensor
+    seeds_in_outputs: Tensor
+    negatives_in_outputs: Tensor | None
+    entity_table: Tensor
+    options: TrainOptions
+    generator: torch.Generator
+    table_entities: Tensor | None = None
+
+
+Loss = Callable[[StepContext], Tensor | None]
+
+
+def alignment(context: StepContext) -> Tensor:
+    """Pull the two ends of a seed together, away from other nodes of the subgraph."""
+    shape = HardNegatives.of(context.options, context.options.gamma)
+    return alignment_loss(context.outputs, context.seeds_in_outputs, context.negatives_in_outputs, shape)
+
+
+def reconstruction(context: StepContext) -> Tensor:
+    """Pull the input row of each entity towards the mean of its neighbours' rows."""
+    rate = context.options.reconstruction_dropout
+    return reconstruction_loss(context.rows, context.subgraph.structure, rate, context.generator)
+
+
+def cross_subgraph(context: StepContext) -> Tensor | None:
+    """Push the input rows of seeds away from those of entities outside the subgraph; None if all drawn are inside."""
+    outside, seeds = _outside_rows(context), context.seeds
+    if not len(outside):
+        return None
+    seed_rows = context.rows.index_select(0, seeds.flatten()).view(len(seeds), 2, -1)
+    return cross_negative_loss(seed_rows, outside, HardNegatives.of(context.options, context.options.cross_gamma))
+
+
+def cross_subgraph_printed(context: StepContext) -> Tensor | None:
+    """Push the input rows of all entities of the subgraph away from those outside, as the paper prints it."""
+    outside = _outside_rows(context)
+    if not len(outside):
+        return None
+    return printed_cross_loss(context.rows, outside, chunk_bytes=context.options.loss_chunk_bytes)
+
+
+# In the order in which a step draws at random, whatever the order of the settings; a loss of weight 0 draws nothing.
+LOSSES: dict[str, Loss] = {
+    "alignment": alignment,
+    "reconstruction": reconstruction,
+    "cross_subgraph": cross_subgraph,
+    "cross_subgraph_printed": cross_subgraph_printed,
+}
+
+
+def losses_in_order(weights: Mapping[str, float]) -> list[tuple[str, float, Loss]]:
+    """Name, weight and function of each loss that has a weight, in the order of `LOSSES`."""
+    unknown = [name for name, weight in weights.items() if weight and name not in LOSSES]
+    if unknown:
+        raise InputError(
+            f"no loss is called {unknown[0]!r}",
+            expected=f"one of {', '.join(LOSSES)}",
+            fix="change its name in train.losses",
+        )
+    return [(name, weights[name], loss) for name, loss in LOSSES.items() if weights.get(name)]
+
+
+def _outside_rows(context: StepContext) -> Tensor:
+    """Input rows of entities outside the subgraph: of some drawn from all, those that are not in it."""
+    table, entities = context.entity_table, context.subgraph.entities
+    drawn = torch.randint(
+        len(table), (context.options.cross_negatives,), generator=context.generator, device=entities.device
+    )
+    ids = drawn if context.table_entities is None else context.table_entities[drawn]
+    index = torch.searchsorted(entities, ids).clamp_(max=len(entities) - 1)
+    # The table may be in main memory while the subgraph is on a GPU.
+    outside = drawn[entities[index] != ids].to(table.device)
+    return table.index_select(0, outside).to(entities.device)
+
+
 @dataclass(frozen=True)
-class _Shape:
+class HardNegatives:
     """The constants of the loss."""
 
-    gamma: float
-    scale: float
-    shift: float
-    chunk_bytes: int
+    gamma: float = 1.0
+    scale: float = 30.0
+    shift: float = 10.0
+    chunk_bytes: int = _CHUNK_BYTES
+
+    @classmethod
+    def of(cls, options: TrainOptions, gamma: float) -> HardNegatives:
+        """Those of a training run, with this margin."""
+        return cls(gamma, options.scale, options.shift, options.loss_chunk_bytes)
+
+
+_DEFAULT = HardNegatives()
 
 
 @dataclass(frozen=True, eq=False)
 class FixedShape:
-    """What makes a loss over arrays of a fixed size that of fewer seeds and candidates.
+    """The seeds and candidates that count in a loss over arrays of a fixed size.
 
-    `shares` (b,): what each seed counts, one over their number, or 0 for padding. `kept` (m,): 1 for a candidate, 0 for
-    padding; None: all are candidates.
+    `shares` (b,): the weight of each seed, one over their number, or 0 for padding. `kept` (m,): 1 for a candidate,
+    0 for padding; None: all are candidates.
     """
 
     shares: Tensor
@@ -67,18 +191,13 @@ def alignment_loss(
     outputs: Tensor,
     seeds: Tensor,
     negatives: Tensor | None,
-    *,
-    gamma: float = 1.0,
-    scale: float = 30.0,
-    shift: float = 10.0,
-    chunk_bytes: int = _CHUNK_BYTES,
+    shape: HardNegatives = _DEFAULT,
 ) -> Tensor:
     """Hard-negative loss of `seeds` (b, 2) against `negatives` (m,), all indices into `outputs` (n, D).
 
     From the left to all negatives plus from the right, mean over seeds. `negatives` are distinct; None means all n.
-    A seed's own two nodes among them count as the zeros, which are there in any case.
+    A seed's own two nodes among them count as the zeros, which exist in any case.
     """
-    shape = _Shape(gamma, scale, shift, chunk_bytes)
     result: Tensor = _AlignmentLoss.apply(outputs, seeds, negatives, shape)  # type: ignore[no-untyped-call]
     return result
 
@@ -87,17 +206,12 @@ def fixed_alignment_loss(
     outputs: Tensor,
     indices: Tensor,
     fixed: FixedShape,
-    *,
-    gamma: float = 1.0,
-    scale: float = 30.0,
-    shift: float = 10.0,
-    chunk_bytes: int = _CHUNK_BYTES,
+    shape: HardNegatives,
 ) -> Tensor:
     """`alignment_loss` of outputs (2 b + m, D): those of the seeds' left ends, of their right ends, of the negatives.
 
     `indices` (2, b): where each end is among the negatives, or -1.
     """
-    shape = _Shape(gamma, scale, shift, chunk_bytes)
     result: Tensor = _FixedAlignmentLoss.apply(outputs, indices, shape, fixed)  # type: ignore[no-untyped-call]
     return result
 
@@ -105,18 +219,13 @@ def fixed_alignment_loss(
 def cross_negative_loss(
     seed_rows: Tensor,
     outside_rows: Tensor,
-    *,
-    gamma: float = 1.0,
-    scale: float = 30.0,
-    shift: float = 10.0,
-    chunk_bytes: int = _CHUNK_BYTES,
+    shape: HardNegatives = _DEFAULT,
     fixed: FixedShape | None = None,
 ) -> Tensor:
     """Push the input rows of seeds (b, 2, d) away from those of entities outside the subgraph (m, d).
 
     The outside rows get no gradient.
     """
-    shape = _Shape(gamma, scale, shift, chunk_bytes)
     result: Tensor = _CrossNegativeLoss.apply(seed_rows, outside_rows, shape, fixed)  # type: ignore[no-untyped-call]
     return result
 
@@ -134,9 +243,22 @@ def reconstruction_loss(
     return ((dropout(entity_rows, rate, generator) - means) * has_neighbors).square().sum() / len(entity_rows)
 
 
+def printed_cross_loss(rows: Tensor, outside_rows: Tensor, *, chunk_bytes: int = _CHUNK_BYTES) -> Tensor:
+    """log(1 + sum over all i of the subgraph's rows (k, d), all j of those outside (m, d), of exp(x_i . y_j)).
+
+    Ours compares the two ends of seeds with entities outside and pulls the two together; this one only pushes, and all
+    entities alike. The outside rows get no gradient.
+
+    # Paper: inner products of input rows, all entities of the subgraph, no positive term.
+    # Departs: the printed signs reward closeness, they are reversed; all entities share one sample.
+    """
+    result: Tensor = _PrintedCrossLoss.apply(rows, outside_rows, chunk_bytes)  # type: ignore[no-untyped-call]
+    return result
+
+
 class _AlignmentLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, outputs: Tensor, seeds: Tensor, negatives: Tensor | None, shape: _Shape) -> Tensor:
+    def forward(ctx: Any, outputs: Tensor, seeds: Tensor, negatives: Tensor | None, shape: HardNegatives) -> Tensor:
         candidates = outputs if negatives is None else outputs.index_select(0, negatives)
         index_of = torch.arange(len(outputs), device=outputs.device)
         if negatives is not None:
@@ -160,7 +282,9 @@ class _AlignmentLoss(torch.autograd.Function):
 
 class _CrossNegativeLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, seed_rows: Tensor, outside_rows: Tensor, shape: _Shape, fixed: FixedShape | None) -> Tensor:
+    def forward(
+        ctx: Any, seed_rows: Tensor, outside_rows: Tensor, shape: HardNegatives, fixed: FixedShape | None
+    ) -> Tensor:
         rows = seed_rows.transpose(0, 1).contiguous()
         indices = torch.full(rows.shape[:2], -1, dtype=torch.int64, device=rows.device)
         loss, grad, _ = _hard_negatives(rows, outside_rows, indices, shape, ctx.needs_input_grad[0], False, fixed)
@@ -176,7 +300,7 @@ class _CrossNegativeLoss(torch.autograd.Function):
 
 class _FixedAlignmentLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, outputs: Tensor, indices: Tensor, shape: _Shape, fixed: FixedShape) -> Tensor:
+    def forward(ctx: Any, outputs: Tensor, indices: Tensor, shape: HardNegatives, fixed: FixedShape) -> Tensor:
         rows, candidates = outputs[: indices.numel()].view(*indices.shape, -1), outputs[indices.numel() :]
         loss, grad_rows, grad = _hard_negatives(rows, candidates, indices, shape, True, True, fixed)
         assert grad_rows is not None
@@ -194,7 +318,7 @@ def _hard_negatives(
     rows: Tensor,
     candidates: Tensor,
     indices: Tensor,
-    shape: _Shape,
+    shape: HardNegatives,
     with_grad: bool,
     move_candidates: bool,
     fixed: FixedShape | None = None,
@@ -211,7 +335,7 @@ def _hard_negatives(
     if kept is not None:
         columns *= kept.unsqueeze(1)
     apart = (rows[0] - rows[1]).square().sum(dim=1)
-    # Of the two zeros of each row, those that no candidate stands for.
+    # Of the two zeros of each row, those without a candidate.
     missing = (indices < 0).sum(dim=0).to(rows.dtype)
     count = missing + (num_candidates if kept is None else kept.sum())
     total = rows.new_zeros(())
@@ -251,7 +375,7 @@ def _hard_negatives(
 
 
 def _side_by_side(parts: list[Tensor], fixed: FixedShape | None) -> Tensor:
-    """Columns side by side; on a GPU as many as its products like, the last of them zero."""
+    """Columns side by side; on a GPU a multiple of eight, the last of them zero."""
     if fixed is not None:
         missing = -sum(part.shape[1] for part in parts) % _ALIGNED
         parts = [*parts, parts[0].new_zeros(len(parts[0]), missing)]
@@ -259,7 +383,7 @@ def _side_by_side(parts: list[Tensor], fixed: FixedShape | None) -> Tensor:
 
 
 def _gradient_precision(fixed: FixedShape | None) -> contextlib.AbstractContextManager[None]:
-    """Products whose result is only added to parameters may be shortened: nothing is compared by them."""
+    """Lower precision for products whose result is only added to parameters: nothing is compared by them."""
     return contextlib.nullcontext() if fixed is None else training_precision("tf32")
 
 
@@ -267,15 +391,15 @@ def _weigh(
     z: Tensor,
     mean: Tensor,
     indices: Tensor,
-    shape: _Shape,
+    shape: HardNegatives,
     missing: Tensor,
     count: Tensor,
     fixed: FixedShape | None,
 ) -> tuple[Tensor, Tensor]:
     """The loss of each row (k,) of centred z (k, m), which become weights; times the slope (k,) they are d loss / d z.
 
-    `missing` (k,): zeros that no candidate stands for; `count` (k,): candidates and these. No other array of the size
-    of z is made.
+    `missing` (k,): zeros without a candidate; `count` (k,): candidates and these. No other array of the size
+    of z is allocated.
     """
     kept = None if fixed is None else fixed.kept
     if fixed is not None and kept is None and z.shape[1] <= MOST_COLUMNS and has_kernels(z.device):
@@ -287,7 +411,7 @@ def _weigh(
     zero = -mean * sharpness
     largest = torch.maximum(z.amax(dim=1) * sharpness, zero)
     torch.addcmul(-largest.unsqueeze(1), z, sharpness.unsqueeze(1), out=z)
-    # Not to zero, but short of it: a processor multiplies denormal numbers ten times more slowly.
+    # Not to zero, but almost: a processor multiplies denormal numbers ten times more slowly.
     z.clamp_min_(_NOTHING).exp_()
     if kept is not None:
         z *= kept
@@ -304,3 +428,21 @@ def _put(z: Tensor, indices: Tensor, values: Tensor) -> None:
     for index in indices:
         column = index.clamp_min(0).unsqueeze(1)
         z.scatter_(1, column, torch.where(index < 0, z.gather(1, column).squeeze(1), values).unsqueeze(1))
+
+
+class _PrintedCrossLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, outside_rows: Tensor, chunk_bytes: int) -> Tensor:
+        step = max(1, chunk_bytes // (max(1, len(outside_rows)) * rows.element_size()))
+        chunks = [rows[start : start + step] for start in range(0, len(rows), step)]
+        sums = [torch.logsumexp((chunk @ outside_rows.t()).flatten(), dim=0) for chunk in chunks]
+        loss = torch.logsumexp(torch.stack([rows.new_zeros(()), *sums]), dim=0)
+        if ctx.needs_input_grad[0]:
+            grads = [(chunk @ outside_rows.t()).sub_(loss).exp_() @ outside_rows for chunk in chunks]
+            ctx.save_for_backward(torch.cat(grads))
+        return loss
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return ctx.saved_tensors[0] * grad, None, None

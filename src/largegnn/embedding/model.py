@@ -1,7 +1,7 @@
-"""The parameters of a training run: tables shared by all subgraphs, the encoder, and how a step changes them.
+"""Hold the parameters of a training run: tables shared by all subgraphs, the encoder, and their optimisers.
 
-Entity rows are many and a step touches few: they live in a `RowRMSprop`. Relation rows and the encoder's weights are
-few and every step touches them: they are ordinary parameters under torch's RMSprop.
+Entity rows are many and a step changes few: they are in a `RowRMSprop`. Relation rows and the encoder's weights are
+few and every step changes them: they are ordinary parameters under torch's RMSprop.
 """
 
 from __future__ import annotations
@@ -15,15 +15,12 @@ from torch import Tensor, nn
 
 from largegnn.artifacts import FloatArray
 from largegnn.embedding.encoders import Encoder
-from largegnn.embedding.entity_table import new_table
+from largegnn.embedding.entity_table import ALPHA, EPS, fill_uniform, new_table
 from largegnn.embedding.options import TrainOptions
-from largegnn.embedding.row_optimizer import fill_uniform
 from largegnn.errors import ArtifactError
 from largegnn.seams.tables import ENCODERS
 
-__all__ = ["ALPHA", "EPS", "EmbeddingModel", "load_weights"]
-
-ALPHA, EPS = 0.9, 1e-7
+__all__ = ["EmbeddingModel", "load_weights"]
 
 
 class EmbeddingModel:
@@ -38,15 +35,15 @@ class EmbeddingModel:
         seed: int,
         folder: Path | None = None,
     ) -> None:
-        """Draw all parameters; a `folder` takes the entity table if it must be in a file."""
+        """Draw all parameters; the entity table is in `folder` if it must be in a file."""
         make_encoder = ENCODERS[options.encoder]
         generator = torch.Generator().manual_seed(seed)
         self.device = device
-        self.entities = new_table(num_entities, options, device, generator, folder, alpha=ALPHA, eps=EPS)
+        self.entities = new_table(num_entities, options, device, generator, folder)
         relations = torch.empty(2 * num_relations, options.dim)
         fill_uniform(relations, generator)
         self.relations = nn.Parameter(relations.to(device))
-        # The encoder draws its weights from torch's global generator: lend it this run's for that moment.
+        # The encoder draws its weights from torch's global generator: seed it for that moment.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(torch.randint(2**62, (1,), generator=generator)))
             self.encoder: Encoder = make_encoder(options.dim).to(device)
@@ -56,15 +53,14 @@ class EmbeddingModel:
     def step(self, ids: Tensor, rows: Tensor, learning_rate: float) -> None:
         """Apply the gradients of one step to the rows `ids` that were gathered, and to the dense parameters."""
         gradient = rows.grad if rows.grad is not None else torch.zeros_like(rows)
-        # The entities of a subgraph are distinct.
-        self.entities.update(ids, gradient, learning_rate, trusted=True)
+        self.entities.update(ids, gradient, learning_rate)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 
     def dense_squares(self) -> list[Tensor]:
-        """The mean squares of the dense parameters' gradients, made if no step was taken yet."""
+        """The mean squares of the dense parameters' gradients, zeros if no step was taken yet."""
         for parameter in self.dense:
             if not self.optimizer.state.get(parameter):
                 self.optimizer.state[parameter] = {
@@ -81,7 +77,7 @@ class EmbeddingModel:
 
     @torch.no_grad()
     def load_dense(self, values: FloatArray, squares: FloatArray) -> None:
-        """Set the dense parameters and their mean squares from what `dense_vectors` gave."""
+        """Set the dense parameters and their mean squares from what `dense_vectors` returned."""
         sizes = [parameter.numel() for parameter in self.dense]
         for targets, vector in ((self.dense, values), (self.dense_squares(), squares)):
             for target, part in zip(targets, torch.split(torch.tensor(vector), sizes), strict=True):
@@ -98,19 +94,19 @@ class EmbeddingModel:
 
     @torch.no_grad()
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Copy what `tensors` gave, onto this device."""
+        """Copy what `tensors` returned, onto this device."""
         prefix = "entities."
         self.entities.load_state_arrays(
             {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
         )
-        # In place: a captured step knows its arrays by where they lie.
+        # In place: a captured step refers to its arrays by their address.
         for index, (parameter, squares) in enumerate(zip(self.dense, self.dense_squares(), strict=True)):
             parameter.copy_(tensors[f"dense.{index}.values"])
             squares.copy_(tensors[f"dense.{index}.square_average"])
 
     def is_finite(self) -> bool:
-        """Whether every parameter and its mean square is a number."""
-        # A sum is a number only if all its terms are, and needs no room for an answer per term.
+        """Whether every parameter and its mean square is finite."""
+        # A sum is finite only if all its terms are, and needs no array of results.
         return all(bool(torch.isfinite(tensor.sum())) for tensor in self.tensors().values())
 
 
@@ -120,7 +116,7 @@ def load_weights(encoder: Encoder, weights: FloatArray) -> None:
     parameters = list(encoder.parameters())
     num_needed = sum(parameter.numel() for parameter in parameters)
     if len(weights) != num_needed:
-        raise ArtifactError(f"an encoder of {num_needed} weights cannot take {len(weights)}")
+        raise ArtifactError(f"an encoder of {num_needed} weights was given {len(weights)}")
     parts = torch.split(torch.from_numpy(np.array(weights, dtype=np.float32)), [one.numel() for one in parameters])
     for parameter, part in zip(parameters, parts, strict=True):
         parameter.copy_(part.view_as(parameter))

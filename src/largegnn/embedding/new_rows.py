@@ -1,11 +1,11 @@
-"""Input rows for entities that were not there in training: from those of their neighbours.
+"""Compute input rows of entities that were not in the training from the rows of their neighbours.
 
-In: the trained rows, which entities have one, and the triples. Out: rows for all that can be reached, and which those
-are. The idea: entity reconstruction (section 5.3 of the paper) draws every row towards the mean of its neighbours'
-rows, so that mean is what is known of the row of a new entity. First come entities beside known ones, then those beside
-these; a few passes carry means on among new neighbours. The rows handed out are half of these means: a guess, and a
-guess in full blurs the neighbours of a new entity (docs/measurements/updating.md has the measurement). What no path
-joins with a known entity stays without a row.
+In: the trained rows, which entities have one, and the triples. Out: rows of all entities that a path joins with a known
+one, and which those are.
+The idea: entity reconstruction (section 5.3 of the paper) pulls every row towards the mean of its neighbours' rows, so
+that mean is the estimate for a new entity. Neighbours of known entities come first, then their neighbours; a few more
+passes average among new neighbours. The rows returned are half of these means: a whole mean of an uncertain row blurs
+the neighbours of a new entity (docs/measurements/updating.md has the measurement).
 Cost: O(d) for each pair of a new entity and its neighbour and each pass.
 """
 

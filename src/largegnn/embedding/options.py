@@ -1,6 +1,6 @@
-"""How to train, as plain values: what the settings of a run become where only torch is installed.
+"""The options of a training run as plain values: the settings, for a machine where only torch is installed.
 
-The defaults stand in the settings and nowhere else.
+The defaults are in the settings and nowhere else.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = ["TrainOptions"]
 class TrainOptions:
     """Every choice of a training run.
 
-    `losses` has the weight of each loss by its name in the table; one of weight 0 is not computed. `negatives` 0 takes
+    `losses` has the weight of each of `LOSSES` by its name; one of weight 0 is not computed. `negatives` 0 takes
     all nodes of the subgraph; `repartition_every` 0 keeps the first division. `step` "plain" captures none on a GPU;
-    `tables` says where the entity table and the state of its optimiser lie.
+    `tables` is the place of the entity table and the state of its optimiser.
     """
 
     encoder: str
@@ -53,7 +53,7 @@ class TrainOptions:
         lowest |= dict.fromkeys(("negatives", "cross_negatives", "repartition_every", "checkpoint_seconds"), 0)
         lowest |= dict.fromkeys(("learning_rate", "max_memory_gb"), 0)
         for name, least in lowest.items():
-            # Not `<`: NaN must be refused, too.
+            # Not `<`: NaN is refused, too.
             if not getattr(self, name) >= least:
                 raise ArtifactError(f"{name} is {getattr(self, name)}, must be {least} or more")
         for name in ("dropout", "reconstruction_dropout"):

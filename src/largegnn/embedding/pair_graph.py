@@ -1,13 +1,12 @@
-"""A graph as the fused kernels read it: pairs by node and by relation set, cut into pieces, padded to fixed sizes.
+"""Build a graph for the fused kernels: pairs by node and by relation set, cut into pieces, padded to fixed sizes.
 
-In: the triples of a subgraph, or of the whole graph, as a tensor on any device. Out: a `PairGraph` there.
+In: the triples of a subgraph, or of the whole graph, as a tensor on any device. Out: a `PairGraph` on that device.
 The idea is that of `structure`: node i receives from node j if a triple joins them, and all relation rows of the pair
-make its relation set. The kernels compute what depends on a pair where they meet it, so no slots are needed: what stays
-are the pairs of each node, the same pairs ordered by set, and the relation rows at each node. A set is known by a hash,
+are its relation set. The kernels compute what depends on a pair when they read it, so no slots are needed: only the
+pairs of each node, the same pairs ordered by set, and the relation rows at each node. A set is identified by a hash,
 the sum of one random number for each of its rows: for a million sets two of them are equal once in ten million graphs.
-A row of a pattern may have one entry or a million. Kernels therefore work on *pieces* of at most `PIECE` entries.
-A step can be captured if its shapes stay the same: `capacity` says how much of everything there may be, `put` writes a
-graph into arrays of that size.
+A row of a pattern may have one entry or a million. Kernels therefore work on *pieces* of at most `PIECE` entries. A
+step can be captured if its shapes stay the same: `put` writes a graph into arrays of the sizes that `capacity` has.
 Cost: three sorts of twice the triples, milliseconds on a GPU.
 """
 
@@ -26,7 +25,7 @@ _HASH_SEED = 20_260
 
 @dataclass(frozen=True)
 class Capacity:
-    """How many nodes, pairs, relation sets, members of sets and relation rows at nodes there may be; 2R rows."""
+    """The most nodes, pairs, relation sets, members of sets and relation rows at nodes; 2R rows."""
 
     nodes: int
     pairs: int
@@ -47,7 +46,7 @@ class Capacity:
         return Capacity(**sizes | {"rows": self.rows})
 
     def union(self, other: Capacity) -> Capacity:
-        """What holds both."""
+        """The larger of each of the two."""
         return Capacity(
             **{field.name: max(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)}
         )
@@ -61,7 +60,7 @@ def _round_up(size: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class PairGraph:
-    """Pairs, relation sets and incidences of n nodes; integers are int32 unless said otherwise.
+    """Pairs, relation sets and incidences of n nodes; integers are int32 unless noted.
 
     - `neighbors`, `sets` (P): pairs by receiver; `node_pieces` (4, c) of each node's pairs
     - `set_receivers`, `set_neighbors` (P): the same pairs by set; `set_pieces`
@@ -119,7 +118,7 @@ class PairGraph:
         return cls(**tensors, capacity=capacity)
 
     def put(self, graph: PairGraph) -> None:
-        """Write a graph that fits into these arrays; the rest of them says that there is nothing."""
+        """Write a graph that fits into these arrays; the rest of them is padding."""
         for name, tensor in self._tensors().items():
             source: Tensor = getattr(graph, name)
             count = source.shape[-1]
@@ -153,7 +152,7 @@ def build_pair_graph(num_nodes: int, triples: Tensor, num_relations: int) -> Pai
     num_sets = len(set_hash)
     inverse_set = torch.zeros_like(set_hash)
     inverse_set[sets] = torch.searchsorted(set_hash, reverse_hash)
-    # Any pair of a set shows what is in it.
+    # Any pair of a set has its members.
     example = torch.zeros_like(set_hash)
     example[sets] = torch.arange(len(sets), device=device)
     set_sizes = counts[example]
@@ -162,10 +161,10 @@ def build_pair_graph(num_nodes: int, triples: Tensor, num_relations: int) -> Pai
     members = rows[_starts(counts)[example][set_of_member] + number]
     by_set = sets.sort(stable=True).indices
     touching = torch.unique(torch.cat([(heads << shift) | relations, (tails << shift) | inverse_rows]))
-    nodes_there, rows_there = touching >> shift, touching & ((1 << shift) - 1)
-    by_row = rows_there.sort(stable=True).indices
+    touching_nodes, touching_rows = touching >> shift, touching & ((1 << shift) - 1)
+    by_row = touching_rows.sort(stable=True).indices
     degrees = torch.bincount(receivers, minlength=num_nodes)
-    num_incident = torch.bincount(nodes_there, minlength=num_nodes)
+    num_incident = torch.bincount(touching_nodes, minlength=num_nodes)
 
     return PairGraph(
         neighbors=neighbors.int(),
@@ -178,11 +177,11 @@ def build_pair_graph(num_nodes: int, triples: Tensor, num_relations: int) -> Pai
         set_sizes=set_sizes.float(),
         members=members,
         set_of_member=set_of_member,
-        incidences=rows_there.int(),
+        incidences=touching_rows.int(),
         incidence_pieces=_pieces(num_incident),
         num_incident=num_incident.float(),
-        touched=nodes_there[by_row].int(),
-        row_pieces=_pieces(torch.bincount(rows_there, minlength=num_rows)),
+        touched=touching_nodes[by_row].int(),
+        row_pieces=_pieces(torch.bincount(touching_rows, minlength=num_rows)),
         degrees=degrees.float(),
         num_nodes=torch.full((1,), float(num_nodes), device=device),
         capacity=Capacity(num_nodes, len(keys), num_sets, len(members), len(touching), num_rows),

@@ -1,4 +1,4 @@
-"""What a step draws at random: negatives, and what dropout hides.
+"""Draw what a step draws at random: negatives, and what dropout drops.
 
 In: counts and a generator. Out: ids, or rows with some numbers set to zero.
 Cost: dropout needs eight random bits for each number, not a float: drawing floats would take longer than the encoder.

@@ -1,30 +1,54 @@
-"""Shards of the entity table, and the dense weights all visits share: who keeps what while many visit at once.
+"""Keep shards of the entity table, and the dense weights all visits share, while many visit at the same time.
 
 In: rows taken by a visit, rows given back by it. Out: a table to which every visit has added its change.
-The idea: a shard owns a range of entities. A visit takes a copy of rows and state and gives back what it made of them.
-Rows nobody else gave back in between are simply replaced, so that visits one after another make exactly what one
-process makes. Rows that others changed in between (landmarks, which several subgraphs hold) get the visit's change
-added to theirs; the mean squares of their gradients become the mean of both, which can be neither negative nor zero.
-A shard remembers what it handed out until it comes back, so a visit that is lost is simply forgotten and made again,
-and one that is given back twice counts once.
-Dense weights get the change too, but one that v >= 4 others have overtaken counts 4 / (1 + v), so that w visits that
-are always under way count as four: all move the weights the same way, and many steps that do not know of each other
-overshoot. The mean squares of their gradients are those of the last visit.
-Cost: O(k d) for k rows. Memory: the rows, their state, one number a row, and the rows of visits under way.
+The idea: a shard owns a range of entities. A visit takes a copy of rows and state and gives back the changed ones. Rows
+that no other visit gave back meanwhile are replaced, so that visits one after another have the result of one process.
+Rows that others changed (landmarks, which several subgraphs contain) get the visit's change added to theirs; the mean
+squares of their gradients become the mean of both, which can be neither negative nor zero. A shard keeps what a visit
+took until it is given back: a visit that is lost is made again, and one that is given back twice counts once. Dense
+weights get the change too, but that of a visit overtaken by v >= 4 others counts 4 / (1 + v), since many steps that do
+not know of each other overshoot. The mean squares of their gradients are those of the last visit.
+Needs numpy alone, so that a process which only keeps rows starts quickly and stays small. Cost: O(k d) for k rows.
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 import numpy as np
 
 from largegnn.artifacts import FloatArray, IntArray
-from largegnn.embedding.row_state import DenseState, RowState
 
-__all__ = ["DenseCenter", "TableShard", "shard_bounds"]
+__all__ = ["DenseCenter", "DenseState", "RowState", "TableShard", "shard_bounds"]
 
-_FULL_CHANGES = 4  # of dense weights: so many visits at the same time add them as they are, more count as these
+_FULL_CHANGES = 4  # of dense weights: changes of so many visits at the same time count in full
+
+
+@dataclass(frozen=True, eq=False)
+class RowState:
+    """Rows (k, d) of entities and the mean squares of their gradients (k, d)."""
+
+    rows: FloatArray
+    squares: FloatArray
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes to send."""
+        return self.rows.nbytes + self.squares.nbytes
+
+
+@dataclass(frozen=True, eq=False)
+class DenseState:
+    """Relation rows and encoder weights, each flat, one after another, and the mean squares of their gradients."""
+
+    values: FloatArray
+    squares: FloatArray
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes to send."""
+        return self.values.nbytes + self.squares.nbytes
 
 
 def shard_bounds(num_entities: int, num_shards: int) -> IntArray:
@@ -39,16 +63,16 @@ class TableShard:
         self._first = first
         self._rows = np.zeros((num_rows, dim), dtype=np.float32)
         self._squares = np.zeros((num_rows, dim), dtype=np.float32)
-        self._changed = np.zeros(num_rows, dtype=np.int64)  # which give-back changed the row last
+        self._changed = np.zeros(num_rows, dtype=np.int64)  # by the count of visits given back
         self._clock = 0
         self._out: dict[int, tuple[IntArray, RowState, int]] = {}
 
     def process(self) -> int:
-        """The id of the process it is in; that it answers is what one asks for."""
+        """The id of the process it is in; an answer shows that it is alive."""
         return os.getpid()
 
     def fill(self, start: int, state: RowState) -> None:
-        """Set the rows from entity `start` on; what visits have taken before is forgotten."""
+        """Set the rows from entity `start` on; visits under way are forgotten."""
         here = slice(start - self._first, start - self._first + len(state.rows))
         self._rows[here], self._squares[here] = state.rows, state.squares
         self._out.clear()
@@ -66,7 +90,7 @@ class TableShard:
         return taken, self._rows[others - self._first]
 
     def give(self, visit: int, made: RowState) -> int:
-        """Add what a visit made of the rows it took; how many others had changed. One unknown here changes nothing."""
+        """Add the change of a visit to its rows; how many others had changed. An unknown visit changes nothing."""
         if visit not in self._out:
             return 0
         at, taken, clock = self._out.pop(visit)
@@ -80,12 +104,12 @@ class TableShard:
         return len(shared)
 
     def drop(self, visit: int) -> None:
-        """Forget a visit that will not come back."""
+        """Forget a visit that is lost."""
         self._out.pop(visit, None)
 
 
 class DenseCenter:
-    """Relation rows and encoder weights that all visits begin with and add their change to."""
+    """The relation rows and encoder weights that all visits share."""
 
     def __init__(self, state: DenseState) -> None:
         self.state = state
@@ -96,7 +120,7 @@ class DenseCenter:
         return self._version, self.state
 
     def give(self, version: int, taken: DenseState, made: DenseState) -> None:
-        """Put in their place what a visit made of the weights it took; if others did meanwhile, add a share of it."""
+        """Replace the weights by those of a visit; if others were given back meanwhile, add a share of its change."""
         if version == self._version:
             self.state = made
         else:

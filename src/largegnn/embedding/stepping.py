@@ -1,4 +1,4 @@
-"""One step of training: encode a subgraph, add up the losses, change the parameters (section 5 of the paper).
+"""Take one step of training: encode a subgraph, add up the losses, change the parameters (section 5 of the paper).
 
 In: some seeds of a subgraph, the learning rate. Out: the loss of the step; the model is changed.
 The idea: outputs are computed for the seeds and the sampled negatives only, once, and every loss works on the same.
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from largegnn.embedding.feeding import ReadySubgraph
-from largegnn.embedding.loss_terms import OtherRows, StepContext, terms_in_order
+from largegnn.embedding.losses import OtherRows, StepContext, losses_in_order
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.sampling import batch_nodes, dropout, sample_nodes
@@ -27,7 +27,7 @@ __all__ = ["Batch", "Stepper", "batches_of", "split_seeds"]
 class Batch:
     """A subgraph, some of its seeds (b, 2) in local ids, and the generator of all its draws of this epoch.
 
-    `others`: rows of other entities to be drawn from, where the model has only the rows of the subgraph.
+    `others`: rows of entities outside, where the model has only the rows of the subgraph.
     """
 
     subgraph: ReadySubgraph
@@ -54,7 +54,7 @@ class Stepper:
 
     def __init__(self, model: EmbeddingModel, options: TrainOptions) -> None:
         self._model, self._options = model, options
-        self._terms = terms_in_order(options.losses)
+        self._losses = losses_in_order(options.losses)
 
     def step(self, batch: Batch, learning_rate: float) -> Tensor:
         """Take one step; the loss before it, a scalar on the device."""
@@ -68,7 +68,7 @@ class Stepper:
         return loss.detach()
 
     def _context(self, batch: Batch, rows: Tensor) -> StepContext:
-        """Draw the negatives, encode what is needed, and hide a share of it."""
+        """Draw the negatives, encode the nodes needed, apply dropout."""
         model, options, generator = self._model, self._options, batch.generator
         structure, seeds, num_nodes = batch.subgraph.structure, batch.seeds, len(batch.subgraph.entities)
         if 0 < options.negatives < num_nodes:
@@ -92,10 +92,10 @@ class Stepper:
         )
 
     def _loss(self, context: StepContext) -> Tensor | None:
-        """The weighted sum of the losses; None if none of them has anything to add."""
+        """The weighted sum of the losses; None if no loss adds anything."""
         total: Tensor | None = None
-        for name, weight, term in self._terms:
-            value = term(context)
+        for name, weight, loss in self._losses:
+            value = loss(context)
             if value is None:
                 continue
             if value.ndim:

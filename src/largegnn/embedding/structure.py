@@ -1,21 +1,14 @@
-"""A graph as the encoders read it: index tensors built once, used in every step (section 5 of the paper).
+"""Build the index tensors of a graph that encoders read: built once, used in every step (section 5 of the paper).
 
 In: the triples of a subgraph, or of the whole graph, as numbers. Out: a `GraphStructure`, all in 32-bit integers, which
-is what the sparse kernels of a CPU work in.
-
-The idea. Node i *receives* from node j if a triple joins them, in either direction; (i, j) is a *pair*, and with it
+the sparse kernels of a CPU work in.
+The idea: node i *receives* from node j if a triple joins them, in either direction; (i, j) is a *pair*, and with it
 comes (j, i). A triple (h, r, t) gives the pair (h, t) the relation row r and the pair (t, h) the inverse row R + r. All
-rows of a pair make its *relation set*, a multiset. There are few distinct sets (most hold one row), and what the
-encoder needs of a pair depends on its set only, so sets are numbered and kept in a table. The pairs of a node with
-equal sets make a *slot*; attention is the same for all pairs of a slot.
-
-Since each pair has its reverse, the pattern of pairs is its own transpose, and a slot seen from its node as sender
-is the same slot with the inverse set: no second pattern has to be kept for the backward pass.
-
-A triple that joins a node with itself makes no pair (a node is not its own neighbour), but counts among the relations
-at the node.
-Cost: two sorts of twice the triples, by one 64-bit key where ids are short enough, else by columns, which is slower but
-has no limit below that of 32-bit ids. 100,000 nodes with 700,000 triples take less than half a second on one core.
+rows of a pair make its *relation set*, a multiset. There are few distinct sets (most have one row), and what the
+encoder needs of a pair depends on its set only. The pairs of a node with equal sets make a *slot*; attention is the
+same for all pairs of a slot. Since each pair has its reverse, the pattern of pairs is its own transpose, and no second
+one is kept for the backward pass. A triple that joins a node with itself makes no pair, but counts among its relations.
+Cost: two sorts of twice the triples. 100,000 nodes with 700,000 triples take less than half a second on one core.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Training part by part: subgraphs are mini-batches in random order over shared tables (section 5 of the paper).
+"""Train part by part: subgraphs are mini-batches in random order over shared tables (section 5 of the paper).
 
-In: the subgraphs, the options, a model. Out: the trained model and what every epoch was like.
+In: the subgraphs, the options, a model. Out: the trained model and a record of every epoch.
 The idea: an epoch passes the subgraphs in random order, and a step (`stepping`) takes a batch of the seeds of one and
-changes the rows of its entities alone. On a GPU all steps of a subgraph are made in one go (`captured`). All that is
-drawn at random follows from the seed, the epoch and the subgraph, so that an interrupted run resumes from its last
-checkpoint to the same result. The valid links, where they are not seeds, choose the epoch whose parameters the run ends
-with (`saved_epochs`).
-Several workers (`visits`) visit the subgraphs of an epoch at the same time; the model here is then what they have made
-together at the end of each epoch.
+changes the rows of its entities alone; on a GPU all steps of a subgraph are one visit (`captured_step`), and on a
+cluster several workers visit subgraphs at the same time (`visits`). All that is drawn at random follows from the seed,
+the epoch and the subgraph, so that an interrupted run resumes from its last checkpoint to the same result. The valid
+links, where they are not seeds, choose the epoch whose parameters the run ends with.
 Cost: an epoch passes each subgraph once for every batch of its seeds.
 
 # Paper: subgraphs as mini-batches; RMSprop 0.005; batches of 1,024.
@@ -27,14 +25,12 @@ import torch
 from torch import Tensor
 
 from largegnn.artifacts import EpochRecord, SubgraphSet
-from largegnn.embedding.captured import CapturedVisits, Visit
-from largegnn.embedding.checkpoint import CheckpointInMemory, Checkpoints
+from largegnn.embedding.captured_step import CapturedVisits, Visit, can_be_captured
+from largegnn.embedding.checkpoint import CheckpointInMemory, Checkpoints, SavedEpochs, best_epoch
 from largegnn.embedding.feeding import PairFeed, ReadyPairs, SubgraphFeed
-from largegnn.embedding.fixed_step import can_be_fixed
 from largegnn.embedding.fused import has_kernels
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
-from largegnn.embedding.saved_epochs import SavedEpochs, best_epoch
 from largegnn.embedding.stepping import Batch, Stepper, batches_of, split_seeds
 from largegnn.embedding.visits import PlannedVisit, VisitWorkers
 from largegnn.errors import InputError, TrainingError
@@ -67,7 +63,7 @@ class Trainer:
         """`division(number)` gives the subgraphs of a division by its number.
 
         `best` keeps the epoch that `validate` prefers, the earliest of equals; where none is given that epoch is kept
-        in memory. `workers` make the visits of an epoch elsewhere. Without `choose` the last epoch is taken whatever
+        in memory. `workers` make the visits of an epoch on a cluster. Without `choose` the last epoch is taken whatever
         `validate` says. With `keep_last` the last epoch has a checkpoint too.
         """
         self.model, self.options, self._seed = model, options, seed
@@ -95,7 +91,7 @@ class Trainer:
                 self._run_epoch(epoch)
                 is_last = epoch + 1 == self.options.epochs
                 is_best = self._choose and best_epoch(self.history) == epoch
-                # The last epoch needs no checkpoint of its own if who asked for the training stores what it ends with.
+                # The last epoch needs no checkpoint of its own if the caller stores the result.
                 is_due = time.monotonic() - saved_at >= self.options.checkpoint_seconds
                 if is_due or (is_last and self._keep_last) or (is_best and not is_last):
                     self._saved.save(self.history)
@@ -108,7 +104,7 @@ class Trainer:
         return self.history
 
     def _run_epoch(self, epoch: int) -> None:
-        """Train one epoch, check and validate what it made, and note what it was like."""
+        """Train one epoch, check and validate the result, and add its record."""
         started = time.monotonic()
         with training_precision(self.options.precision):
             loss = self._train_epoch(epoch)
@@ -152,13 +148,13 @@ class Trainer:
     def _visit_all(
         self, visits: CapturedVisits, pairs: PairFeed, planned: list[PlannedVisit], epoch: int, work: Work
     ) -> float:
-        """Pass all subgraphs once, all steps of one in one go; the mean loss of the steps."""
+        """Pass all subgraphs once, each in one visit; the mean loss of the steps."""
         num_nodes, losses = np.diff(pairs.subgraphs.entity_ptr), list[Tensor]()
         for one in planned:
             if num_nodes[one.index] > self.options.negatives:
                 losses.append(self._visit(visits, pairs.ready(one.index), list(one.learning_rates), one.seed))
             else:
-                # A captured step draws as many negatives as it is told to: more than there are here.
+                # A captured step draws a fixed number of negatives: more than the subgraph has nodes.
                 batches = self._batches(self._feed_of(epoch), [one.index], epoch)
                 steps = zip(batches, one.learning_rates, strict=True)
                 losses += [self._stepper.step(*each).reshape(1) for each in steps]
@@ -177,10 +173,10 @@ class Trainer:
             yield from batches_of(ready, self.options.batch_size, self._derived_seed(epoch, index))
 
     def _feed_of(self, epoch: int) -> SubgraphFeed:
-        """The feed of the division this epoch uses; another one every `repartition_every` epochs."""
+        """The feed of the division of this epoch; another one every `repartition_every` epochs."""
         number = epoch // self.options.repartition_every if self.options.repartition_every else 0
         if self._feed is None or number != self._division_number:
-            self._feed = self._pairs = None  # what it keeps makes room before the next division is made
+            self._feed = self._pairs = None  # released before the next division is computed
             subgraphs = self._division(number)
             if not len(subgraphs.seeds):
                 raise InputError(
@@ -188,18 +184,18 @@ class Trainer:
                     expected="seeds, and a division that keeps some of them together",
                     fix="give more seeds or make fewer parts",
                 )
-            how = (subgraphs, self._num_relations, self.model.device)
-            self._feed = SubgraphFeed(*how, self.options.cache_bytes)
+            feed_args = (subgraphs, self._num_relations, self.model.device)
+            self._feed = SubgraphFeed(*feed_args, self.options.cache_bytes)
             if self._visits is not None:
-                self._pairs = PairFeed(*how, 2 * self.options.cache_bytes)
+                self._pairs = PairFeed(*feed_args, 2 * self.options.cache_bytes)
             self._division_number = number
         return self._feed
 
     def _can_capture(self) -> bool:
-        """Whether steps are captured: on a GPU with Triton, here, with the parts that are written for it."""
+        """Whether steps are captured: on a GPU here with Triton, with the encoder and losses written for it."""
         device = self.model.device
         is_wanted = self.options.step == "auto" and device.type == "cuda" and self._workers is None
-        return is_wanted and has_kernels(device) and can_be_fixed(self.model.encoder, self.options)
+        return is_wanted and has_kernels(device) and can_be_captured(self.model.encoder, self.options)
 
     def _learning_rate(self, epoch: float) -> float:
         if self.options.schedule == "constant":
@@ -220,7 +216,7 @@ class Trainer:
         if math.isfinite(loss) and self.model.is_finite():
             return
         raise TrainingError(
-            f"training diverged in epoch {epoch + 1}: its mean loss is {loss:g}, or a parameter is no number. "
+            f"training diverged in epoch {epoch + 1}: its mean loss is {loss:g}, or a parameter is not finite. "
             "The checkpoints before it are kept; lower train.learning_rate or train.scale, and run again with --resume"
         )
 

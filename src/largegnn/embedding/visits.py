@@ -1,13 +1,13 @@
-"""Visits with rows that are kept elsewhere: what a worker does for a training that many machines share.
+"""Train on one subgraph with rows that are kept elsewhere: the work of a worker for a training on many machines.
 
 In: a subgraph, the rows of its entities with the state of their optimiser, relations and encoder, some rows of other
-entities. Out: the same rows, state and weights after all steps of the subgraph; the caller's arrays stay as they are.
-The idea: a subgraph is the unit of training. All its batches are made one after another, so its rows travel once to
-whoever visits it and once back (`shards`). A visit is the loop of the trainer over one subgraph: with one worker, and
-all rows at hand, the result is that of a training in one process.
+entities. Out: the same rows, state and weights after all steps of the subgraph; the caller's arrays are not changed.
+The idea: a subgraph is the unit of training. All its batches are taken one after another, so its rows travel once to
+the worker and once back (`shards`). A visit is the loop of the trainer over one subgraph: with one worker, and all rows
+in memory, the result is that of a training in one process.
 Cost: that of the steps, and one copy of the rows.
 
-# Departs: the entities outside a subgraph that the cross-subgraph loss draws come from a sample made for the visit.
+# Departs: the entities outside a subgraph that the cross-subgraph loss draws come from a sample drawn for the visit.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ import torch
 from torch import Tensor
 
 from largegnn.artifacts import FloatArray, IntArray, SubgraphSet
+from largegnn.embedding.entity_table import RowRMSprop
 from largegnn.embedding.feeding import SubgraphFeed
-from largegnn.embedding.loss_terms import OtherRows
-from largegnn.embedding.model import ALPHA, EPS, EmbeddingModel
+from largegnn.embedding.losses import OtherRows
+from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
-from largegnn.embedding.row_optimizer import RowRMSprop
-from largegnn.embedding.row_state import DenseState, RowState
+from largegnn.embedding.shards import DenseState, RowState
 from largegnn.embedding.stepping import Stepper, batches_of
 from largegnn.machine.precision import training_precision
 from largegnn.machine.progress import Work
 
 __all__ = ["PlannedVisit", "VisitResult", "VisitWorkers", "Visitor", "sample_others"]
 
-_SAMPLES = 4  # rows of other entities taken for a visit, as a multiple of those that one step draws
+_SAMPLES = 4  # of rows that one step draws: so many times more are taken for a visit
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class PlannedVisit:
 
 @dataclass(frozen=True, eq=False)
 class VisitResult:
-    """What a visit made: rows with their state, dense weights with theirs, the sum of the losses, and what it took."""
+    """The result of a visit: rows with their state, dense weights with theirs, sum of losses, seconds."""
 
     rows: RowState
     dense: DenseState
@@ -59,17 +59,17 @@ class VisitResult:
 
 
 class VisitWorkers(Protocol):
-    """Makes the visits of an epoch, wherever that may be."""
+    """Makes the visits of an epoch, on a cluster."""
 
     def visit_all(
         self, model: EmbeddingModel, number: int, subgraphs: SubgraphSet, planned: Sequence[PlannedVisit], work: Work
     ) -> float:
-        """Make all visits to the division `number` and leave in the model what they made; the mean loss of steps."""
+        """Make all visits to the division `number` and load the result into the model; the mean loss of steps."""
         ...
 
 
 class Visitor:
-    """Visits subgraphs with a model of its own, which has only the rows of the subgraph at hand."""
+    """Visits subgraphs with a model of its own, which has only the rows of the subgraph."""
 
     def __init__(self, options: TrainOptions, num_relations: int, device: torch.device) -> None:
         options = dataclasses.replace(options, tables="device")
@@ -93,7 +93,7 @@ class Visitor:
             feed = SubgraphFeed(subgraphs, self._num_relations, self._device, self._options.cache_bytes)
             self._feed = number, feed
         ready = next(self._feed[1].in_order([planned.index]))
-        self._model.entities = table = _TakenRows(ready.entities, taken)
+        self._model.entities = table = _CopiedRows(ready.entities, taken)
         self._model.load_dense(dense.values, dense.squares)
         outside = OtherRows(*(torch.tensor(each, device=self._device) for each in others))
         losses = []
@@ -110,13 +110,13 @@ class Visitor:
         )
 
 
-class _TakenRows(RowRMSprop):
-    """A copy of the rows of some entities (k,), ascending, that is asked for them by their global ids."""
+class _CopiedRows(RowRMSprop):
+    """A copy of the rows of some entities (k,), ascending, by their global ids."""
 
     def __init__(self, entities: Tensor, taken: RowState) -> None:
         device = entities.device
         rows, squares = (torch.tensor(each, device=device) for each in (taken.rows, taken.squares))
-        super().__init__(rows, squares, alpha=ALPHA, eps=EPS)
+        super().__init__(rows, squares)
         self._entities = entities
 
     def _indices(self, ids: Tensor) -> Tensor:

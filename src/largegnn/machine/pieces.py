@@ -97,14 +97,20 @@ def map_pieces(
     *shared: Any,
     send: bool = True,
     gpus: bool = False,
+    threads: bool = True,
 ) -> Iterator[_Result]:
     """Compute `function(*piece, *shared)` for each piece, and give the results in the order of the pieces.
 
     `function` is one that another process can import. With `send=False` the pieces stay on this machine, for work too
-    small to be worth sending. `gpus` means that a GPU does the work faster: workers with one are preferred.
+    small to be worth sending. `gpus` means that a GPU does the work faster: workers with one are preferred. Without
+    `threads` the pieces of this machine are computed one after the other, for functions that use all processors.
     """
     workers = _workers(gpus) if send else None
-    return _by_threads(function, pieces, shared) if workers is None else workers.map(function, pieces, shared)
+    if workers is not None:
+        return workers.map(function, pieces, shared)
+    if not threads:
+        return (function(*piece, *shared) for piece in pieces)
+    return _by_threads(function, pieces, shared)
 
 
 def num_workers(send: bool = True, gpus: bool = False) -> int:

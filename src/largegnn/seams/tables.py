@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from largegnn.data.batch import Reader
     from largegnn.division.partitioners import Partitioner
     from largegnn.embedding.encoders import EncoderFactory
-    from largegnn.embedding.loss_terms import LossTerm
+    from largegnn.embedding.losses import Loss
     from largegnn.evaluation.measures import Measure
     from largegnn.export.info import Exporter
     from largegnn.literals.comparators import Comparator
@@ -71,14 +71,14 @@ ENCODERS: Table[EncoderFactory] = Table(
     "encoder",
     {"dual_amn": "largegnn.embedding.dual_amn:DualAMN", "gcn": "largegnn.embedding.gcn:GCN"},
 )
-LOSSES: Table[LossTerm] = Table(
+LOSSES: Table[Loss] = Table(
     "losses",
     "loss",
     {
-        "alignment": "largegnn.embedding.loss_terms:alignment",
-        "reconstruction": "largegnn.embedding.loss_terms:reconstruction",
-        "cross_subgraph": "largegnn.embedding.loss_terms:cross_subgraph",
-        "cross_subgraph_printed": "largegnn.embedding.loss_terms:cross_subgraph_printed",
+        "alignment": "largegnn.embedding.losses:alignment",
+        "reconstruction": "largegnn.embedding.losses:reconstruction",
+        "cross_subgraph": "largegnn.embedding.losses:cross_subgraph",
+        "cross_subgraph_printed": "largegnn.embedding.losses:cross_subgraph_printed",
     },
 )
 SEARCHERS: Table[Searcher] = Table(

@@ -53,16 +53,15 @@ def integrate(
     encoder = ENCODERS[model.encoder](model.entity_rows.shape[1] // model.members)
     each, memory_bytes = encoder.output_dim, int(train.max_memory_gb * 2**30)
     outputs = _outputs(task.num_entities, model.members * each, memory_bytes, work)
-    scratch = None if work is None else work / "layers"
     if model.members == 1:
-        found = _encode(task, model, subgraphs, train, integrate, device, outputs, scratch)
+        found = _encode(task, model, subgraphs, train, integrate, device, outputs)
     else:
         outputs = np.empty((task.num_entities, model.members * each), dtype=np.float32) if outputs is None else outputs
         covered = np.ones(task.num_entities, dtype=bool)
         for index in range(model.members):
             own = outputs[:, index * each : (index + 1) * each]
             member = model.member(index)
-            covered &= _encode(task, member, subgraphs, train, integrate, device, own, scratch).covered
+            covered &= _encode(task, member, subgraphs, train, integrate, device, own).covered
             _scale_rows(own, model.members**-0.5)
         found = EntityEmbeddings(outputs, covered)
     num_uncovered = int((~found.covered).sum())
@@ -79,15 +78,13 @@ def _encode(
     integrate: IntegrateSettings,
     device: str,
     outputs: FloatArray | None,
-    scratch: Path | None,
 ) -> EntityEmbeddings:
     """The vectors of one model, in `outputs` (n, D) if given."""
     import torch
 
     from largegnn.embedding.feeding import SubgraphFeed
-    from largegnn.embedding.integrate import average_subgraphs
+    from largegnn.embedding.integrate import average_subgraphs, encode_graph
     from largegnn.embedding.model import load_weights
-    from largegnn.embedding.whole_graph import encode_graph
     from largegnn.machine.read_only import read_only_tensor
 
     encoder = ENCODERS[model.encoder](model.entity_rows.shape[1])
@@ -104,7 +101,6 @@ def _encode(
             task.triples,
             memory_bytes=memory_bytes,
             outputs=outputs,
-            scratch=scratch,
         )
     feed = SubgraphFeed(subgraphs, task.num_relations, chosen, cache_bytes=0)
     by_neighbors = integrate.method == "average"

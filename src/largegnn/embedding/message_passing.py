@@ -1,17 +1,15 @@
-"""Sparse sums over neighbours with exact gradients, and never a value per edge and dimension (section 5 of the paper).
+"""Compute sparse sums over neighbours with exact gradients, never a value per edge and dimension (section 5).
 
 In: dense rows (n, d) and a `GraphStructure`. Out: rows of means, or of reflected and weighted neighbours.
-
-The idea. With R_s the unit vector of relation set s, node i receives
+The idea: with R_s the unit vector of relation set s, node i receives
 
     out_i = sum_j a_ij (h_j - 2 (h_j . R_s(ij)) R_s(ij)),      a_ij = softmax over i's pairs of the logit of s(ij)
 
 The first half is a sparse product. In the second, h_j . R_s is needed once for each distinct (sender, set), a dense
-product of which few entries are needed; the scalars are summed per slot (receiver, set) and go back through a sparse
-product with the small table R. Both directions of the gradient have the same form, so forward and backward are sparse
-products, sampled products and sums of scalars.
-Cost: O((pairs + slots) d) time, O(pairs) memory besides the rows that come in and go out. On a CPU the order of
-summation does not vary, nor does the result.
+product of which few entries are needed; the scalars are summed per slot (receiver, set) and multiplied by the small
+table R in a sparse product. Both directions of the gradient have the same form.
+Cost: O((pairs + slots) d) time, O(pairs) memory besides input and output. On a CPU the order of summation does not
+vary, nor does the result.
 """
 
 from __future__ import annotations
@@ -31,8 +29,6 @@ __all__ = [
     "gather_mean",
     "reflected_sum",
     "sampled_product",
-    "slot_attention",
-    "slot_sums",
     "sparse_matrix",
     "sparse_product",
     "sum_over_reverse",
@@ -41,7 +37,7 @@ __all__ = [
 
 @cache
 def _acknowledge_beta() -> None:
-    """Torch warns once that sparse CSR is in beta; take the warning here, so that no later call raises it."""
+    """Torch warns once that sparse CSR is in beta; trigger the warning here, so that no later call raises it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([], dtype=torch.int64), torch.tensor([]), (1, 1))
@@ -73,7 +69,7 @@ def sampled_product(ptr: Tensor, columns: Tensor, left: Tensor, right: Tensor) -
 def gather_mean(
     rows: Tensor, ptr: Tensor, columns: Tensor, back_ptr: Tensor, back_columns: Tensor, *, with_self: bool = False
 ) -> Tensor:
-    """Mean of `rows` (m, d) over each row of a CSR pattern, zero where it is empty; the transpose comes along.
+    """Mean of `rows` (m, d) over each row of a CSR pattern, zero where it is empty; its transpose is for the gradient.
 
     `with_self` adds the node's own row to those of its neighbours.
     """
@@ -107,23 +103,13 @@ class _GatherMean(torch.autograd.Function):
 
 
 def attention(logits: Tensor, structure: GraphStructure) -> Tensor:
-    """What each pair of a slot weighs, (K,): softmax of its set's logit over all pairs of the node."""
-    slots = (structure.slot_sets, structure.slot_ptr, structure.slot_nodes, structure.slot_pair_ptr)
-    return slot_attention(logits, *slots)
-
-
-def slot_attention(logits: Tensor, sets: Tensor, ptr: Tensor, nodes: Tensor, pair_ptr: Tensor) -> Tensor:
-    """What each pair of some slots (k,) weighs, which are all slots of some nodes, in their order.
-
-    `sets` (k,) and `nodes` (k,) belong to the slots, `ptr` (n + 1) are the slots of each node, `pair_ptr` (k + 1) the
-    pairs of each slot.
-    """
-    at_slot = logits.index_select(0, sets)
-    largest = torch.segment_reduce(at_slot, "max", offsets=ptr)
-    powers = at_slot.sub_(largest.index_select(0, nodes)).exp_()
-    counted = powers * pair_ptr.diff()
-    totals = powers.new_zeros(len(ptr) - 1).index_add_(0, nodes, counted)
-    return powers.div_(totals.index_select(0, nodes))
+    """The weight of each pair of a slot, (K,): softmax of its set's logit over all pairs of the node."""
+    at_slot = logits.index_select(0, structure.slot_sets)
+    largest = torch.segment_reduce(at_slot, "max", offsets=structure.slot_ptr)
+    powers = at_slot.sub_(largest.index_select(0, structure.slot_nodes)).exp_()
+    counted = powers * structure.slot_pair_ptr.diff()
+    totals = powers.new_zeros(structure.num_nodes).index_add_(0, structure.slot_nodes, counted)
+    return powers.div_(totals.index_select(0, structure.slot_nodes))
 
 
 def reflected_sum(rows: Tensor, relations: Tensor, logits: Tensor, structure: GraphStructure) -> Tensor:
@@ -141,15 +127,6 @@ def sum_over_reverse(at_slot: Tensor, structure: GraphStructure) -> Tensor:
     pattern = sparse_matrix(structure.slot_pair_ptr, structure.slot_of_reverse, ones, len(at_slot))
     result: Tensor = pattern @ at_slot
     return result
-
-
-def slot_sums(pair_ptr: Tensor, slots: Tensor, at_slot: Tensor) -> Tensor:
-    """What `sum_over_reverse` gives for the slots that `pair_ptr` has the pairs of; `slots` are those of the reverses.
-
-    Each sum is made in the order of its pairs, whatever other slots come along. A product with a vector is not: from
-    six pairs a slot on average MKL takes another order.
-    """
-    return sparse_product(pair_ptr, slots, at_slot.new_ones(len(slots)), at_slot.unsqueeze(1)).squeeze(1)
 
 
 class _ReflectedSum(torch.autograd.Function):

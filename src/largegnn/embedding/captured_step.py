@@ -1,13 +1,13 @@
-"""Visits: all steps of one subgraph in one go, its rows on the device, each step one launch of a captured CUDA graph.
+"""Take all steps of a subgraph on a GPU in one go, each step one launch of a captured CUDA graph.
 
 In: a subgraph, the batches of its seeds, the learning rate of each step. Out: the losses; the model is changed.
-The idea. An epoch passes the subgraphs one by one, so the rows of one and the optimiser's state of these travel to the
-device once per visit and back, wherever the tables are: the device never holds more than a subgraph. A step is some two
-hundred kernels and takes longer to launch than to compute; captured once over arrays of a fixed size, it is launched as
-one. What is drawn at random is drawn for all steps of a visit before it, from the visit's own generator; a counter on
-the device tells the steps apart. Arrays grow, and the step is captured again, when a subgraph does not fit.
-Where there is no GPU the same step runs without being captured, which the tests use.
-Cost: a few milliseconds for a visit, besides its steps. Memory: the arrays of a subgraph and what a step makes of them.
+The idea: the rows of one subgraph and their state travel to the device once per visit and back, wherever the tables
+are. A step is some two hundred kernels and takes longer to launch than to compute; captured once over arrays of a fixed
+size, it is launched as one. Nothing in it may depend on how many seeds, nodes or outside entities there are: padding
+counts nothing. Everything random is drawn before, for all steps of a visit, and a counter on the device tells the steps
+apart. Arrays grow, and the step is captured again, when a subgraph does not fit. Without a GPU the same step runs
+without being captured, which the tests use. Only Dual-AMN and three losses of the paper are written this way.
+Cost: a few milliseconds for a visit, besides its steps. Memory: the arrays of a subgraph and of one step.
 """
 
 from __future__ import annotations
@@ -19,13 +19,23 @@ import torch
 from torch import Tensor
 
 from largegnn.embedding.dual_amn import DualAMN
-from largegnn.embedding.fixed_step import Draws, fixed_loss
-from largegnn.embedding.fused_rows import rmsprop_
-from largegnn.embedding.model import ALPHA, EPS, EmbeddingModel
+from largegnn.embedding.entity_table import ALPHA, EPS
+from largegnn.embedding.fused import hide, rmsprop_
+from largegnn.embedding.fused_encoder import hidden_layers, outputs_of
+from largegnn.embedding.losses import FixedShape, HardNegatives, cross_negative_loss, fixed_alignment_loss
+from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.pair_graph import Capacity, PairGraph
 
-__all__ = ["CapturedVisits", "Visit"]
+__all__ = ["CapturedVisits", "Draws", "Visit", "can_be_captured", "fixed_loss"]
+
+_LOSSES = {"alignment", "reconstruction", "cross_subgraph"}
+
+
+def can_be_captured(encoder: object, options: TrainOptions) -> bool:
+    """Whether a step with this encoder and these losses can be written over arrays of a fixed size."""
+    used = {name for name, weight in options.losses.items() if weight}
+    return type(encoder) is DualAMN and used <= _LOSSES and "alignment" in used and options.negatives > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +46,23 @@ class Visit:
     entities: Tensor
     batches: Sequence[Tensor]
     learning_rates: Sequence[float]
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """What a step draws at random.
+
+    - `seeds` (b, 2) with their `shares` (b,), distinct `negatives` (m,): local ids
+    - `outside` (c, d): input rows of entities, which are not in the subgraph where `kept` (c,) is 1
+    - `noise` (1,) int64: from it follows what dropout hides
+    """
+
+    seeds: Tensor
+    shares: Tensor
+    negatives: Tensor
+    outside: Tensor
+    kept: Tensor
+    noise: Tensor
 
 
 @dataclass(eq=False)
@@ -56,7 +83,7 @@ class _Buffers:
 
 
 class CapturedVisits:
-    """Makes visits on a model."""
+    """Takes all steps of a subgraph on a model."""
 
     def __init__(self, model: EmbeddingModel, options: TrainOptions) -> None:
         assert isinstance(model.encoder, DualAMN)
@@ -82,7 +109,7 @@ class CapturedVisits:
         return buffers.losses[: len(visit.batches)].clone()
 
     def _load(self, visit: Visit) -> _Buffers:
-        """Bring rows, graph and draws of a visit into the arrays."""
+        """Copy rows, graph and draws of a visit into the arrays."""
         buffers = self._fitting(visit.graph.capacity, len(visit.batches))
         num_nodes, num_steps = len(visit.entities), len(visit.batches)
         buffers.graph.put(visit.graph)
@@ -119,7 +146,7 @@ class CapturedVisits:
         draws.outside[:num_steps].copy_(table.rows_of(drawn.flatten()).view(*shape, -1))
 
     def _step(self, buffers: _Buffers) -> None:
-        """One step over the arrays; everything it reads and writes stays where it is."""
+        """One step over the arrays; everything it reads and writes keeps its address."""
         model, options, at = self._model, self._options, buffers.at
         rows = buffers.rows.detach().requires_grad_()
         draws = buffers.draws
@@ -137,7 +164,7 @@ class CapturedVisits:
             at += 1
 
     def _capture(self, buffers: _Buffers) -> None:
-        """Record a step; what the recording and the steps before it change is put back."""
+        """Record a step; what the recording and the steps before it change is restored."""
         changing = [buffers.rows, buffers.squares, *self._model.dense, *self._model.dense_squares(), buffers.at]
         before = [tensor.detach().clone() for tensor in changing]
         stream, current = torch.cuda.Stream(), torch.cuda.current_stream()  # type: ignore[no-untyped-call]
@@ -157,13 +184,13 @@ class CapturedVisits:
         self._captured = captured
 
     def _fitting(self, capacity: Capacity, num_steps: int) -> _Buffers:
-        """The arrays, made anew if they are too small."""
+        """The arrays, allocated anew if they are too small."""
         found = self._buffers
         if found is not None and found.graph.capacity.holds(capacity) and found.num_steps >= num_steps:
             return found
         if found is not None:
             capacity, num_steps = capacity.union(found.graph.capacity), max(num_steps, found.num_steps)
-        # What stood there makes room first.
+        # The old arrays are released first.
         self._captured = self._buffers = found = None
         self._buffers = self._allocate(capacity.rounded_up(), num_steps)
         return self._buffers
@@ -196,3 +223,36 @@ def _update_all(values: list[Tensor], squares: list[Tensor], gradients: list[Ten
     changes = torch._foreach_div(gradients, roots)
     torch._foreach_mul_(changes, rate)
     torch._foreach_sub_(values, changes)
+
+
+def fixed_loss(
+    encoder: DualAMN, rows: Tensor, relation_rows: Tensor, graph: PairGraph, draws: Draws, options: TrainOptions
+) -> Tensor:
+    """The weighted sum of the losses of `rows` (n, d), of which the last may be padding.
+
+    A node that is drawn twice is encoded once and mixed twice, so that its two outputs drop other numbers.
+    """
+    weights = options.losses
+    layers, rebuilt = hidden_layers(encoder, rows, relation_rows, graph, options.reconstruction_dropout, draws.noise)
+    ends = draws.seeds.t().flatten()
+    outputs = outputs_of(encoder, layers, graph, torch.cat([ends, draws.negatives]))
+    outputs = hide(outputs, options.dropout, draws.noise)
+    indices = _indices_among(draws.negatives, ends, len(rows)).view(2, -1)
+    total = weights["alignment"] * fixed_alignment_loss(
+        outputs, indices, FixedShape(draws.shares), HardNegatives.of(options, options.gamma)
+    )
+    if weights.get("reconstruction"):
+        total = total + weights["reconstruction"] * rebuilt
+    if weights.get("cross_subgraph"):
+        seed_rows = rows.index_select(0, draws.seeds.flatten()).view(len(draws.seeds), 2, -1)
+        fixed = FixedShape(draws.shares, draws.kept)
+        pushed = cross_negative_loss(seed_rows, draws.outside, HardNegatives.of(options, options.cross_gamma), fixed)
+        total = total + weights["cross_subgraph"] * pushed
+    return total
+
+
+def _indices_among(negatives: Tensor, nodes: Tensor, num_nodes: int) -> Tensor:
+    """Where each of `nodes` (k,) is among the negatives, or -1."""
+    index_of = torch.full((num_nodes,), -1, dtype=torch.int64, device=nodes.device)
+    index_of[negatives] = torch.arange(len(negatives), device=nodes.device)
+    return index_of.index_select(0, nodes)

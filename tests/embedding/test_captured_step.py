@@ -9,11 +9,15 @@ import pytest
 import torch
 
 from largegnn.artifacts import SubgraphSet
-from largegnn.embedding.captured import CapturedVisits, Visit
+from largegnn.embedding.captured_step import CapturedVisits, Draws, Visit, can_be_captured, fixed_loss
 from largegnn.embedding.checkpoint import CheckpointFolder
-from largegnn.embedding.feeding import PairFeed
+from largegnn.embedding.dual_amn import DualAMN
+from largegnn.embedding.feeding import PairFeed, ReadyPairs, SubgraphFeed
+from largegnn.embedding.gcn import GCN
+from largegnn.embedding.losses import HardNegatives, alignment_loss, cross_negative_loss, reconstruction_loss
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
+from largegnn.embedding.pair_graph import PairGraph
 from largegnn.embedding.trainer import Trainer
 from tests.embedding.generated_pairs import generated_pair
 from tests.embedding.small_runs import (
@@ -84,7 +88,7 @@ def test_what_was_visited_before_leaves_nothing_behind() -> None:
 
 
 @pytest.mark.parametrize("tables", ["host", "file"])
-def test_where_the_tables_lie_changes_nothing(tables: str, tmp_path: Path, visiting: None) -> None:
+def test_the_place_of_the_tables_changes_nothing(tables: str, tmp_path: Path, visiting: None) -> None:
     subgraphs = random_subgraphs(3)
     here = small_trainer(subgraphs, small_options())
     there_options = small_options(tables=tables)
@@ -142,3 +146,64 @@ def test_small_subgraphs_take_the_plain_path(visiting: None) -> None:
     assert np.isfinite(trainer.run()[0].loss)
     moved = (trainer.model.entities.values != before).any(dim=1).nonzero().flatten()
     assert moved.tolist() == np.unique(subgraphs.entities).tolist()
+
+
+def padded(ready: ReadyPairs) -> PairGraph:
+    arrays = PairGraph.empty(ready.graph.capacity.rounded_up(), CPU)
+    arrays.put(ready.graph)
+    return arrays
+
+
+def test_the_loss_of_padded_arrays_is_the_plain_one_and_so_is_its_gradient() -> None:
+    options, subgraphs = small_options(dropout=0.0, reconstruction_dropout=0.0), random_subgraphs(2)
+    model = small_model(subgraphs, options)
+    assert isinstance(model.encoder, DualAMN)
+    (plain,) = SubgraphFeed(subgraphs, NUM_RELATIONS, CPU, 0).in_order([0])
+    ready = PairFeed(subgraphs, NUM_RELATIONS, CPU, 0).ready(0)
+    graph, count = padded(ready), len(ready.entities)
+    generator = torch.Generator().manual_seed(1)
+    seeds, negatives = plain.seeds[:5], torch.randperm(count, generator=generator)[:20]
+    # Two seeds are among the negatives.
+    negatives[:2] = seeds[0]
+    negatives = torch.unique(negatives)
+    own = torch.randn(count, 8, generator=generator)
+    outside = torch.randn(14, 8, generator=generator)
+    kept = torch.tensor([1.0, 0.0] * 7)
+
+    rows = torch.cat([own, torch.zeros(graph.capacity.nodes - count, 8)]).requires_grad_()
+    draws = Draws(
+        seeds=torch.cat([seeds, torch.zeros(3, 2, dtype=torch.int64)]),
+        shares=torch.tensor([0.2] * 5 + [0.0] * 3),
+        negatives=negatives,
+        outside=outside,
+        kept=kept,
+        noise=torch.tensor([3]),
+    )
+    ours = fixed_loss(model.encoder, rows, model.relations, graph, draws, options)
+
+    other = own.clone().requires_grad_()
+    outputs = model.encoder(other, model.relations, plain.structure)
+    weights = options.losses
+    expected = alignment_loss(outputs, seeds, negatives)
+    expected = expected + weights["reconstruction"] * reconstruction_loss(other, plain.structure, 0.0, generator)
+    seed_rows = other[seeds.flatten()].view(-1, 2, 8)
+    pushed = cross_negative_loss(seed_rows, outside[kept > 0], HardNegatives(options.cross_gamma))
+    expected = expected + weights["cross_subgraph"] * pushed
+
+    torch.testing.assert_close(ours, expected)
+    (grad, *dense) = torch.autograd.grad(ours, [rows, *model.dense])
+    (other_grad, *other_dense) = torch.autograd.grad(expected, [other, *model.dense])
+    torch.testing.assert_close(grad[:count], other_grad, rtol=1e-4, atol=1e-4)
+    assert not grad[count:].any()
+    for one, another in zip(dense, other_dense, strict=True):
+        torch.testing.assert_close(one, another, rtol=1e-3, atol=1e-4)
+
+
+def test_other_encoders_and_losses_take_the_plain_path() -> None:
+    encoder = DualAMN(8)
+    assert can_be_captured(encoder, small_options())
+    assert can_be_captured(encoder, small_options(losses={"alignment": 1.0, "mine": 0.0}))
+    assert not can_be_captured(GCN(8), small_options())
+    assert not can_be_captured(encoder, small_options(losses={"alignment": 1.0, "mine": 0.5}))
+    assert not can_be_captured(encoder, small_options(losses={"reconstruction": 1.0}))
+    assert not can_be_captured(encoder, small_options(negatives=0))
