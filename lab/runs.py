@@ -16,7 +16,7 @@ from largegnn.runfolder.steps import derived_seed
 from largegnn.runfolder.store import RunStore
 from largegnn.stages.evaluate import evaluate
 from largegnn.stages.match import MatchOutcome
-from largegnn.stages.train import TrainOutcome
+from largegnn.embedding.train import TrainOutcome
 
 __all__ = [
     "SEARCHERS",

@@ -134,7 +134,7 @@ def test_an_interrupted_run_of_frames_goes_on(frames: Frames, tmp_path: Path, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as impatient:
-        impatient.setattr("largegnn.stages.search.search", interrupt)
+        impatient.setattr("largegnn.matching.nearest.find_nearest", interrupt)
         with pytest.raises(KeyboardInterrupt):
             largegnn.align(**given(frames), out=tmp_path / "run")
     with pytest.raises(InputError, match="no match yet"):

@@ -20,7 +20,7 @@ from largegnn.artifacts import EntityEmbeddings, Evaluation, TrainedModel
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.errors import InputError
 from largegnn.settings import PRESETS, STEPS, Settings, resolve
-from largegnn.stages.train import TrainOutcome
+from largegnn.embedding.train import TrainOutcome
 from tests.cli.small_runs import QUICK, call, make_pair
 
 # The settings of `QUICK` as a program writes them.
@@ -119,8 +119,8 @@ def test_it_ends_with_the_best_epoch_kept_or_not(pair: Path, tmp_path: Path, mon
 
         return validate
 
-    monkeypatch.setattr("largegnn.stages.train._validator", prefer_the_second)
-    monkeypatch.setattr("largegnn.stages.train._ENOUGH_TO_CHOOSE", 1)
+    monkeypatch.setattr("largegnn.embedding.train._validator", prefer_the_second)
+    monkeypatch.setattr("largegnn.embedding.train._ENOUGH_TO_CHOOSE", 1)
     values, results = {**VALUES, "train.validate_every": 1}, []
     for out in (None, tmp_path / "run"):
         results.append(largegnn.align(pair, settings=values, out=out))

@@ -22,7 +22,7 @@ from largegnn.rounds import RoundsOutcome
 from largegnn.run import Run
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages.subgraphs import divide_again
-from largegnn.stages.train import train
+from largegnn.embedding.train import train
 from tests.noisy_vectors import noisy_vectors, tiny_task
 from tests.small_world import WORLD
 

@@ -28,7 +28,7 @@ from largegnn.pipeline import run_pipeline
 from largegnn.result import AlignmentResult
 from largegnn.run import Run
 from largegnn.settings import PRESETS, STEPS, Settings, WorldSettings, resolve
-from largegnn.stages.integrate import integrate
+from largegnn.embedding.encode import integrate
 from largegnn.update import cost_of_adding
 
 WORLD = WorldSettings(

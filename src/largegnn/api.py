@@ -337,7 +337,7 @@ def divide(task: AlignmentTask, settings: AnySettings = None) -> Division:
 
 def train(task: AlignmentTask, settings: AnySettings = None) -> Training:
     """Merge, divide and train on a task, and bring all entities into one space."""
-    from largegnn.stages.train import TrainOutcome
+    from largegnn.embedding.train import TrainOutcome
 
     with tempfile.TemporaryDirectory(prefix="largegnn-") as folder:
         run = run_task(Path(folder), task, None, Settings.of(settings), last="integrate")
@@ -352,11 +352,11 @@ def search(
     task: AlignmentTask, embeddings: EntityEmbeddings, settings: AnySettings = None
 ) -> tuple[Neighbors, Neighbors]:
     """The nearest free targets of each free source, and the other way round."""
-    from largegnn.stages.search import search as run_search
+    from largegnn.matching.nearest import find_nearest
 
     chosen = Settings.of(settings)
     hidden, seed = task.without_test_links(), derived_seed(chosen.seed, "search")
-    found = run_search(hidden, embeddings, chosen.protocol, chosen.search, seed, device=chosen.device)
+    found = find_nearest(hidden, embeddings, chosen.protocol, chosen.search, seed, device=chosen.device)
     return found.source_neighbors, found.target_neighbors
 
 

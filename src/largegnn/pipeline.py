@@ -25,7 +25,10 @@ from largegnn.cluster.connection import open_cluster
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import load_pair
 from largegnn.data.summary import LoadSummary
+from largegnn.embedding.encode import integrate
+from largegnn.embedding.train import train
 from largegnn.errors import InputError
+from largegnn.matching.nearest import find_nearest
 from largegnn.planning.division_plan import plan_for
 from largegnn.repartition import Repartitioner
 from largegnn.review.pages import report
@@ -36,15 +39,12 @@ from largegnn.runfolder.steps import LastStepError, Steps, derived_seed
 from largegnn.runfolder.store import RunStore
 from largegnn.settings import STEPS, DataSettings, Settings, to_toml
 from largegnn.stages.evaluate import evaluate
-from largegnn.stages.integrate import integrate
 from largegnn.stages.landmarks import landmarks
 from largegnn.stages.literals import literals as compare_literals
 from largegnn.stages.match import match
 from largegnn.stages.merge import merge
 from largegnn.stages.partition import partition
-from largegnn.stages.search import search
 from largegnn.stages.subgraphs import subgraphs
-from largegnn.stages.train import train
 from largegnn.version import __version__
 
 __all__ = ["LoadResult", "load", "run_pipeline", "run_task"]
@@ -167,7 +167,7 @@ def _align(step: Steps, store: RunStore, inputs: RunInput, settings: Settings) -
         else:
             advise_rounds(task, channels, protocol)
         own_seed = derived_seed(seed, "search")
-        found = step("search", search, task, embeddings, protocol, settings.search, own_seed, device=device)
+        found = step("search", find_nearest, task, embeddings, protocol, settings.search, own_seed, device=device)
         near_targets, near_sources = found.source_neighbors, found.target_neighbors
 
     # Candidates of all channels, one decision.

@@ -33,13 +33,13 @@ from largegnn.artifacts import (
     are_among,
 )
 from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.embedding.encode import integrate
+from largegnn.embedding.train import train
+from largegnn.matching.nearest import find_nearest
 from largegnn.settings import ProtocolSettings, Settings
-from largegnn.stages.integrate import integrate
 from largegnn.stages.match import match
 from largegnn.stages.merge import merge
-from largegnn.stages.search import search
 from largegnn.stages.subgraphs import divide_again
-from largegnn.stages.train import train
 
 __all__ = ["RoundsOutcome", "RoundsResult", "advise_rounds", "run_rounds"]
 
@@ -96,7 +96,7 @@ class _Rounds:
     def pseudo_seeds(self, embeddings: EntityEmbeddings, number: int) -> _PseudoSeeds:
         """Pairs that are confident enough to be seeds of round `number`, and how they agree with the valid links."""
         task, settings, protocol = self.task, self.settings, self.settings.protocol
-        near = search(task, embeddings, protocol, settings.search, self.seed + number, device=self.device)
+        near = find_nearest(task, embeddings, protocol, settings.search, self.seed + number, device=self.device)
         sides = near.source_neighbors, near.target_neighbors
         # The precision the user wants of the final pairs is no measure for seeds.
         relaxed = settings.match.model_copy(update={"min_precision": 0.0})

@@ -39,11 +39,11 @@ from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.version import __version__
 
 if TYPE_CHECKING:
+    from largegnn.embedding.train import TrainOutcome
+    from largegnn.matching.nearest import SearchOutcome
     from largegnn.rounds import RoundsOutcome
     from largegnn.stages.literals import LiteralsOutcome
     from largegnn.stages.match import MatchOutcome
-    from largegnn.stages.search import SearchOutcome
-    from largegnn.stages.train import TrainOutcome
 
 __all__ = ["Run", "RunSummary", "channels_of_data"]
 
@@ -194,11 +194,11 @@ class Run:
     @property
     def summary(self) -> RunSummary:
         """What the run is like so far."""
+        from largegnn.embedding.train import TrainOutcome
+        from largegnn.matching.nearest import SearchOutcome
         from largegnn.rounds import RoundsOutcome
         from largegnn.stages.literals import LiteralsOutcome
         from largegnn.stages.match import MatchOutcome
-        from largegnn.stages.search import SearchOutcome
-        from largegnn.stages.train import TrainOutcome
 
         def found(step: str, kind: type[_Outcome]) -> _Outcome | None:
             return self.outcome(step, kind) if step in self.store.steps else None

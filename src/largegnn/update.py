@@ -38,7 +38,9 @@ from largegnn.artifacts.literals import Literals
 from largegnn.artifacts.update import UpdateCost, UpdateReport
 from largegnn.data.enlarge import Additions, EnlargedTask, enlarge_task
 from largegnn.data.summary import LoadSummary
+from largegnn.embedding.encode import IntegrateOutcome, IntegrateResult, integrate
 from largegnn.embedding.new_rows import NewRows, fill_rows, grow_relation_rows
+from largegnn.embedding.train import TrainOutcome, TrainResult
 from largegnn.errors import InputError, StorageError
 from largegnn.evaluation.metrics import rank_links
 from largegnn.machine.devices import choose_device
@@ -50,8 +52,6 @@ from largegnn.runfolder.inputs import InputFile, describe_file, known_files
 from largegnn.runfolder.steps import derived_seed
 from largegnn.runfolder.store import RunStore
 from largegnn.settings import PRESETS, IntegrateSettings, Settings, TrainSettings, resolve
-from largegnn.stages.integrate import Integrated, IntegrateOutcome, integrate
-from largegnn.stages.train import Trained, TrainOutcome
 
 __all__ = ["cost_of_adding", "enlarge_model", "update_run"]
 
@@ -148,10 +148,10 @@ def _build(folder: Path, old: Run, grown: EnlargedTask, settings: Settings, inpu
         summary = dataclasses.replace(old.outcome("load", LoadSummary), layout="update")
         return LoadResult(grown.task, grown.names, grown.literals, summary)
 
-    def train(*_: object, **__: object) -> Trained:
+    def train(*_: object, **__: object) -> TrainResult:
         nonlocal found
         model, found = enlarge_model(old.model, old_task, grown)
-        return Trained(model, old.outcome("train", TrainOutcome))
+        return TrainResult(model, old.outcome("train", TrainOutcome))
 
     def encode(
         task: AlignmentTask,
@@ -162,7 +162,7 @@ def _build(folder: Path, old: Run, grown: EnlargedTask, settings: Settings, inpu
         *,
         device: str,
         work: Path | None = None,
-    ) -> Integrated:
+    ) -> IntegrateResult:
         nonlocal report
         assert found is not None
         made = integrate(task, model, subgraphs, train, method, device=device, work=work).embeddings
@@ -172,7 +172,7 @@ def _build(folder: Path, old: Run, grown: EnlargedTask, settings: Settings, inpu
         cost = cost_of_adding(task, model, trained, embeddings, subgraphs, settings, sides, work)
         report = dataclasses.replace(_report(old, task, trained, grown, found), cost=cost)
         outcome = IntegrateOutcome(int((~embeddings.covered).sum()), embeddings.vectors.shape[1])
-        return Integrated(embeddings, outcome)
+        return IntegrateResult(embeddings, outcome)
 
     def keep_rounds(
         _: AlignmentTask, model: TrainedModel, embeddings: EntityEmbeddings, *__: object, **___: object

@@ -15,8 +15,8 @@ from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
 from largegnn.pipeline import run_pipeline
 from largegnn.settings import Settings
-from largegnn.stages.integrate import Integrated, IntegrateOutcome
-from largegnn.stages.train import Trained, TrainOutcome
+from largegnn.embedding.encode import IntegrateResult, IntegrateOutcome
+from largegnn.embedding.train import TrainResult, TrainOutcome
 from tests.cli.test_cli import largegnn
 from tests.noisy_vectors import noisy_vectors
 
@@ -39,8 +39,8 @@ def run(pair: Path) -> Path:
     model = TrainedModel("gcn", rows, rows[: 2 * task.num_relations], np.zeros(1, dtype=np.float32))
     embeddings: EntityEmbeddings = noisy_vectors(task, 1.2, dim=DIM)
     drawn = {
-        "train": lambda *_, **__: Trained(model, TrainOutcome(())),
-        "integrate": lambda *_, **__: Integrated(embeddings, IntegrateOutcome(0, DIM)),
+        "train": lambda *_, **__: TrainResult(model, TrainOutcome(())),
+        "integrate": lambda *_, **__: IntegrateResult(embeddings, IntegrateOutcome(0, DIM)),
     }
     run_pipeline(folder, DataInput(folder=pair), settings, last="integrate", instead=drawn)
     ended = largegnn("align", "--resume", "--out", folder, "--to", "match", OMP_NUM_THREADS="1", COLUMNS="200")

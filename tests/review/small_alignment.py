@@ -21,7 +21,7 @@ from largegnn.matching.thresholds import Threshold
 from largegnn.run import RunSummary
 from largegnn.settings import Settings
 from largegnn.stages.match import MatchOutcome
-from largegnn.stages.train import TrainOutcome
+from largegnn.embedding.train import TrainOutcome
 
 # Ids of the toy: a..e are 0..4, A..F are 5..10; a = A and c = C are seeds.
 B, D, E = 1, 3, 4

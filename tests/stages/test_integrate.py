@@ -13,7 +13,7 @@ from largegnn.embedding.dual_amn import DualAMN
 from largegnn.machine import pieces
 from largegnn.machine.worker_pool import using_pool
 from largegnn.settings import IntegrateSettings, TrainSettings
-from largegnn.stages.integrate import integrate
+from largegnn.embedding.encode import integrate
 from tests.pickled_pool import PickledPool
 
 DIM = 8

@@ -21,8 +21,8 @@ from largegnn.run import Run
 from largegnn.seams.table import Table
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages import train as stage
-from largegnn.stages.integrate import integrate
-from largegnn.stages.train import TrainOutcome
+from largegnn.embedding.encode import integrate
+from largegnn.embedding.train import TrainOutcome
 from tests.small_world import WORLD
 
 QUICK = ["train.dim=8", "train.epochs=2", "train.repartition_every=1", "train.negatives=100", "division.parts=2"]

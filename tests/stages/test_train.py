@@ -21,8 +21,8 @@ from largegnn.machine.devices import choose_device
 from largegnn.pipeline import run_pipeline
 from largegnn.seams.table import Table
 from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.stages.integrate import integrate
-from largegnn.stages.train import TrainOutcome
+from largegnn.embedding.encode import integrate
+from largegnn.embedding.train import TrainOutcome
 
 QUICK = ["train.dim=16", "train.epochs=4", "train.batch_size=256", "train.negatives=300", "division.parts=3"]
 

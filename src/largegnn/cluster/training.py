@@ -28,8 +28,7 @@ from largegnn.cluster.entity_table import ShardedTable, ShardLostError
 from largegnn.cluster.workers import RayWorkers, pack, unpack
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
-from largegnn.embedding.shards import DenseState, RowState
-from largegnn.embedding.shards import DenseCenter
+from largegnn.embedding.shards import DenseCenter, DenseState, RowState
 from largegnn.embedding.visits import PlannedVisit, Visitor, sample_others
 from largegnn.errors import StorageError
 from largegnn.machine.metering import Meter

@@ -1,4 +1,4 @@
-"""The stage `search`: the nearest free entities of the other side, both ways; an entity is free if it is no seed."""
+"""Find the nearest free entities of the other side, both ways (step `search`); an entity is free if it is not a seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from largegnn.machine.devices import choose_device
 from largegnn.machine.mapped_file import forget_pages
 from largegnn.settings import ProtocolSettings, SearchSettings
 
-__all__ = ["SearchOutcome", "Searched", "search"]
+__all__ = ["SearchOutcome", "SearchResult", "find_nearest"]
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class SearchOutcome:
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchResult:
     """The nearest free targets of each free source, and the other way round."""
 
     source_neighbors: Neighbors
@@ -34,7 +34,7 @@ class Searched:
     outcome: SearchOutcome
 
 
-def search(
+def find_nearest(
     task: AlignmentTask,
     final_embeddings: EntityEmbeddings,
     protocol: ProtocolSettings,
@@ -42,7 +42,7 @@ def search(
     seed: int,
     *,
     device: str,
-) -> Searched:
+) -> SearchResult:
     """Search both ways by the method of the settings."""
     from largegnn.matching.searchers import SearchOptions, search_both
 
@@ -69,4 +69,4 @@ def search(
     for side, record in (("source", near_targets.record), ("target", near_sources.record)):
         if record.recall is not None:
             _log.info("search: %s from the %s side, recall %.3f on a sample", record.method, side, record.recall)
-    return Searched(near_targets, near_sources, SearchOutcome(near_targets.record, near_sources.record))
+    return SearchResult(near_targets, near_sources, SearchOutcome(near_targets.record, near_sources.record))

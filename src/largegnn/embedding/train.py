@@ -1,8 +1,8 @@
-"""The stage `train`: one encoder is trained over the subgraphs, or several of an ensemble, one after the other.
+"""Train one encoder over the subgraphs, or several as an ensemble, one after the other (step `train`).
 
-It hands the settings to the trainer as plain values, gives it divisions and valid links to validate by, and turns what
-it made into an artifact. Members of an ensemble differ in their random seeds and in their divisions. One is in memory
-at a time; one that is finished is kept as a checkpoint until all are.
+In: subgraphs, the division of any number, settings. Out: the parameters of the best epoch by the valid links. Members
+of an ensemble differ in their random seeds and in their divisions. One is in memory at a time; one that is finished is
+kept as a checkpoint until all are. PyTorch is imported inside: the steps before this one do without it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from largegnn.embedding.model import EmbeddingModel
     from largegnn.embedding.options import TrainOptions
 
-__all__ = ["TrainOutcome", "Trained", "member_seed", "train"]
+__all__ = ["TrainOutcome", "TrainResult", "member_seed", "train"]
 
 _log = logging.getLogger(__name__)
 Divisions = Callable[[int], SubgraphSet]
@@ -41,7 +41,7 @@ class TrainOutcome:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainResult:
     """The parameters of the best epoch by the valid links, or of the last where there are none or too few."""
 
     model: TrainedModel
@@ -60,7 +60,7 @@ def train(
     device: str,
     work: Path | None = None,
     start: TrainedModel | None = None,
-) -> Trained:
+) -> TrainResult:
     """Train over the divisions given, from parameters drawn at random or from those of `start`.
 
     The valid links are validated by the whole graph, or by the mean over `subgraphs`, as `integrate` says. With a
@@ -93,7 +93,7 @@ def train(
             yield made.model
 
     model = TrainedModel.joined(members(), train.members)
-    return Trained(model, TrainOutcome(tuple(history), ClusterUse.joined(uses) if uses else None))
+    return TrainResult(model, TrainOutcome(tuple(history), ClusterUse.joined(uses) if uses else None))
 
 
 def member_seed(seed: int, member: int) -> int:
@@ -117,7 +117,7 @@ def _train_member(
     device: str,
     work: Path | None,
     start: TrainedModel | None,
-) -> Trained:
+) -> TrainResult:
     """Train one model to its end; one that was finished before is taken from its folder."""
     # Imported here: PyTorch takes seconds, and the stages before this one do without it.
     from largegnn.embedding.checkpoint import CheckpointFolder
@@ -151,7 +151,7 @@ def _train_member(
         )
         history = trainer.run()
     use = None if workers is None else workers.tally.use()
-    return Trained(_to_artifact(model, options), TrainOutcome(tuple(history), use))
+    return TrainResult(_to_artifact(model, options), TrainOutcome(tuple(history), use))
 
 
 def _validator(

@@ -1,4 +1,4 @@
-"""The stage `integrate`: one vector for each entity, all in one space."""
+"""Give each entity one vector, all in one space (step `integrate`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from largegnn.machine.devices import choose_device
 from largegnn.seams.tables import ENCODERS
 from largegnn.settings import IntegrateSettings, TrainSettings
 
-__all__ = ["IntegrateOutcome", "Integrated", "integrate"]
+__all__ = ["IntegrateOutcome", "IntegrateResult", "integrate"]
 
 _log = logging.getLogger(__name__)
 _PIECE = 1 << 16  # rows scaled at once
@@ -29,7 +29,7 @@ class IntegrateOutcome:
 
 
 @dataclass(frozen=True)
-class Integrated:
+class IntegrateResult:
     """The vectors."""
 
     embeddings: EntityEmbeddings
@@ -45,7 +45,7 @@ def integrate(
     *,
     device: str,
     work: Path | None = None,
-) -> Integrated:
+) -> IntegrateResult:
     """Encode the whole graph, or take the mean over the subgraphs; large results are mapped from a file in `work`.
 
     The vectors of an ensemble are those of its members side by side, so that the cosine of two is the mean of theirs.
@@ -67,7 +67,7 @@ def integrate(
     num_uncovered = int((~found.covered).sum())
     if num_uncovered:
         _log.warning("integrate: %s entities are not covered", f"{num_uncovered:,}")
-    return Integrated(found, IntegrateOutcome(num_uncovered, found.vectors.shape[1]))
+    return IntegrateResult(found, IntegrateOutcome(num_uncovered, found.vectors.shape[1]))
 
 
 def _encode(
