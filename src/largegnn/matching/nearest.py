@@ -1,4 +1,4 @@
-"""Find the nearest free entities of the other side, both ways (step `search`); an entity is free if it is not a seed."""
+"""Find the nearest free entities of the other side, both ways (step `search`); an entity is free if no seed has it."""
 
 from __future__ import annotations
 
