@@ -23,8 +23,16 @@ from typing import Any
 import numpy as np
 
 from largegnn import api
-from largegnn.artifacts import Alignment, AlignmentTask, EntityEmbeddings, IntArray, Neighbors, Partition, are_among
-from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.artifacts import (
+    Alignment,
+    AlignmentTask,
+    EntityEmbeddings,
+    IntArray,
+    LiteralEvidence,
+    Neighbors,
+    Partition,
+    are_among,
+)
 from largegnn.data.links import num_held_out
 from largegnn.evaluation.pair_metrics import precision_recall_f1
 from largegnn.paper.origin import origin_of

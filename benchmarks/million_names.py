@@ -15,8 +15,7 @@ import tempfile
 from pathlib import Path
 
 from largegnn import api
-from largegnn.artifacts import AlignmentTask, are_among
-from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.artifacts import AlignmentTask, LiteralEvidence, are_among
 from largegnn.artifacts.literals import Literals
 from largegnn.data.inputs import DataInput
 from largegnn.machine.atomic import write_text

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from largegnn.artifacts import IntArray
-from largegnn.artifacts.literals import Literals
+from largegnn.artifacts import IntArray, Literals
 from largegnn.literals.duplicates import find_duplicates
 from largegnn.literals.profiles import profile_predicates
 from largegnn.literals.texts import texts_of_side

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from largegnn import api
-from largegnn.artifacts import DivisionPlan, EntityEmbeddings, RoundRecord, SeedsFrom, TrainedModel
-from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.artifacts import DivisionPlan, EntityEmbeddings, LiteralEvidence, RoundRecord, SeedsFrom, TrainedModel
 from largegnn.data.inputs import DataInput
 from largegnn.runs.pipeline import run_pipeline
 from largegnn.runs.run import Run

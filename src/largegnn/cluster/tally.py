@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from largegnn.artifacts.history import ClusterUse
+from largegnn.artifacts import ClusterUse
 
 __all__ = ["Tally"]
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largegnn.artifacts import IntArray
-from largegnn.artifacts.literals import Literals
+from largegnn.artifacts import IntArray, Literals
 from largegnn.literals.values import is_code, is_coordinate, is_truth_value, parse_date, parse_number
 
 __all__ = ["KINDS", "PredicateProfile", "profile_predicates"]

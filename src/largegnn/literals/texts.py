@@ -16,8 +16,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from largegnn.artifacts import IntArray, StringTable
-from largegnn.artifacts.literals import Literals
+from largegnn.artifacts import IntArray, Literals, StringTable
 from largegnn.literals.normalise import normalise, split_identifier
 from largegnn.literals.profiles import PredicateProfile
 

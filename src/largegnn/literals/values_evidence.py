@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from largegnn.artifacts import FloatArray, IntArray
-from largegnn.artifacts.literals import Literals
+from largegnn.artifacts import FloatArray, IntArray, Literals
 from largegnn.literals.comparators import ReadingComparator
 from largegnn.literals.profiles import PredicateProfile
 from largegnn.literals.value_pieces import compared_in_pieces

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largegnn.artifacts import RelationAlignment, TaskNames
-from largegnn.artifacts.relations import MAPPINGS
+from largegnn.artifacts import MAPPINGS, RelationAlignment, TaskNames
 
 if TYPE_CHECKING:
     import polars as pl

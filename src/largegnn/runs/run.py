@@ -14,14 +14,15 @@ from largegnn.artifacts import (
     AlignmentTask,
     Cost,
     EntityEmbeddings,
+    LiteralEvidence,
     TaskNames,
     TrainedModel,
+    UpdatePairs,
+    UpdateReport,
     are_among,
     from_plain,
 )
-from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.artifacts.literals import Literals
-from largegnn.artifacts.update import UpdatePairs, UpdateReport
 from largegnn.data.inputs import DataInput
 from largegnn.errors import InputError
 from largegnn.literals.texts import class_relations, is_readable

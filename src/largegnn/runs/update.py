@@ -21,9 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
-from largegnn.artifacts import AlignmentTask, Mask, SubgraphSet, TaskNames, TrainedModel, to_plain
+from largegnn.artifacts import AlignmentTask, Mask, SubgraphSet, TaskNames, TrainedModel, UpdateReport, to_plain
 from largegnn.artifacts.literals import Literals
-from largegnn.artifacts.update import UpdateReport
 from largegnn.cluster.connecting import open_cluster
 from largegnn.data.enlarge import Additions, EnlargedTask, enlarge_task
 from largegnn.data.load import LoadSummary

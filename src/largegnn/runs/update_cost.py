@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray, Mask, SubgraphSet, TrainedModel
-from largegnn.artifacts.update import UpdateCost
+from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray, Mask, SubgraphSet, TrainedModel, UpdateCost
 from largegnn.embedding.new_rows import fill_rows
 from largegnn.evaluation.metrics import rank_links
 from largegnn.machine.devices import choose_device

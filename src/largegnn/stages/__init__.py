@@ -19,6 +19,7 @@ from largegnn.artifacts import (
     Alignment,
     AlignmentTask,
     EntityEmbeddings,
+    LiteralEvidence,
     MergedGraph,
     Neighbors,
     Partition,
@@ -27,7 +28,6 @@ from largegnn.artifacts import (
     TaskNames,
     TrainedModel,
 )
-from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.artifacts.literals import Literals
 from largegnn.errors import InputError
 from largegnn.settings import Settings

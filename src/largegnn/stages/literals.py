@@ -17,8 +17,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArray, TaskNames, are_among
-from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.artifacts import (
+    AlignmentTask,
+    CandidateGraph,
+    FloatArray,
+    IntArray,
+    LiteralEvidence,
+    TaskNames,
+    are_among,
+)
 from largegnn.artifacts.literals import Literals
 from largegnn.errors import InputError
 from largegnn.literals.duplicates import find_duplicates

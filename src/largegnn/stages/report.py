@@ -19,14 +19,14 @@ from largegnn.artifacts import (
     DivisionPlan,
     Evaluation,
     IntArray,
+    LiteralEvidence,
     PartitionQuality,
     RelationAlignment,
     TaskNames,
+    UpdateReport,
     to_plain,
 )
-from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.artifacts.literals import Literals
-from largegnn.artifacts.update import UpdateReport
 from largegnn.data.summary import LoadSummary
 from largegnn.seams.tables import PAGES
 from largegnn.settings import ReportSettings, Settings

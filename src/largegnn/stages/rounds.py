@@ -27,13 +27,13 @@ from largegnn.artifacts import (
     DivisionPlan,
     EntityEmbeddings,
     IntArray,
+    LiteralEvidence,
     Mask,
     RoundRecord,
     SubgraphSet,
     TrainedModel,
     are_among,
 )
-from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.machine.worker_pool import worker_pool
 from largegnn.settings import Settings
 from largegnn.stages.integrate import integrate
