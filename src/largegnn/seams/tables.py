@@ -160,11 +160,11 @@ EXPORTERS: Table[Exporter] = Table(
     {
         "tsv": "largegnn.export.tabular:TSV",
         "parquet": "largegnn.export.tabular:PARQUET",
-        "sameas": "largegnn.export.same_as:SAME_AS",
+        "sameas": "largegnn.export.rdf:SAME_AS",
         "sssom": "largegnn.export.sssom:SSSOM",
-        "alignment-api": "largegnn.export.alignment_api:ALIGNMENT_API",
-        "rdf12": "largegnn.export.annotations:ANNOTATIONS",
-        "neo4j": "largegnn.export.neo4j:NEO4J",
+        "alignment-api": "largegnn.export.rdf:ALIGNMENT_API",
+        "rdf12": "largegnn.export.rdf:ANNOTATIONS",
+        "neo4j": "largegnn.export.tabular:NEO4J",
         "quickstatements": "largegnn.export.quickstatements:QUICKSTATEMENTS",
     },
 )
