@@ -15,7 +15,7 @@ from largegnn.runs.on_task import run_task
 from largegnn.seams.tables import ENGINES
 from largegnn.settings import DivisionSettings, LandmarkSettings, ProtocolSettings, Settings
 from largegnn.stages import STAGES, Stage, stage_index
-from largegnn.stages.merge import Merged, merge
+from largegnn.stages.merge import MergeResult, merge
 
 every_engine = pytest.mark.parametrize("name", ENGINES.own_names)
 MERGE, PARTITION = STAGES[stage_index("merge")], STAGES[stage_index("partition")]
@@ -25,7 +25,7 @@ MERGE, PARTITION = STAGES[stage_index("merge")], STAGES[stage_index("partition")
 def test_returns_what_the_stage_returns(name: str, toy_task: AlignmentTask) -> None:
     arguments = {"task": toy_task, "protocol": ProtocolSettings()}
     made, expected = ENGINES[name](MERGE, arguments), merge(toy_task, ProtocolSettings())
-    assert isinstance(made, Merged)
+    assert isinstance(made, MergeResult)
     assert made.outcome == expected.outcome
     for field in ("node_of_entity", "neighbor_ptr", "neighbors", "edge_weights", "node_weights"):
         assert np.array_equal(getattr(made.merged, field), getattr(expected.merged, field))

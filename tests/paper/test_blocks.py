@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from largegnn.artifacts import IntArray
-from largegnn.division.quality import share_kept
+from largegnn.division.subgraphs import share_kept
 from largegnn.embedding import loss_terms
 from largegnn.errors import ArtifactError
 from largegnn.evaluation.measures import summarise

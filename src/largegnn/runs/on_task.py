@@ -29,7 +29,7 @@ from largegnn.artifacts import (
 )
 from largegnn.artifacts.literals import Literals
 from largegnn.data.load import LoadSummary
-from largegnn.division.quality import share_kept
+from largegnn.division.subgraphs import share_kept
 from largegnn.errors import InputError
 from largegnn.runs.input_files import InputFile, plain_files
 from largegnn.runs.pipeline import open_store, put_stage, run_pipeline, stage_fingerprints

@@ -12,7 +12,7 @@ from largegnn.seams.table import Table
 
 if TYPE_CHECKING:
     from largegnn.data.batch import Reader
-    from largegnn.division.partitioners import Partitioner
+    from largegnn.division.partition import Partitioner
     from largegnn.embedding.encoders import EncoderFactory
     from largegnn.embedding.loss_terms import LossTerm
     from largegnn.evaluation.measures import Measure
@@ -60,12 +60,12 @@ PARTITIONERS: Table[Partitioner] = Table(
     "partitioners",
     "partitioner",
     {
-        "auto": "largegnn.division.partitioners:auto",
-        "metis": "largegnn.division.partitioners:metis",
-        "kaminpar": "largegnn.division.partitioners:kaminpar",
-        "kaminpar_parallel": "largegnn.division.partitioners:kaminpar_parallel",
-        "cps": "largegnn.division.partitioners:cps",
-        "sbp": "largegnn.division.partitioners:sbp",
+        "auto": "largegnn.division.partition:auto",
+        "metis": "largegnn.division.partition:metis",
+        "kaminpar": "largegnn.division.partition:kaminpar",
+        "kaminpar_parallel": "largegnn.division.partition:kaminpar_parallel",
+        "cps": "largegnn.division.partition:cps",
+        "sbp": "largegnn.division.partition:sbp",
     },
 )
 ENCODERS: Table[EncoderFactory] = Table(
