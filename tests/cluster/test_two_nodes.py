@@ -31,7 +31,7 @@ from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.trainer import Trainer
 from largegnn.embedding.whole_graph import encode_graph
 from largegnn.errors import InputError, StorageError
-from largegnn.literals import gram_pieces, grams, value_pieces, values_evidence
+from largegnn.literals import grams, values_evidence
 from largegnn.machine import worker_pool as machine_pool
 from largegnn.machine.worker_pool import using_pool, worker_pool
 from largegnn.matching import cosines, search_pieces, shared_rows
@@ -147,9 +147,9 @@ def test_names_and_values_in_pieces_give_what_the_whole_gives(
     whole = literals(*how)
     for module in (grams, values_evidence):
         monkeypatch.setattr(module, "_WORTH_SENDING", 1)
-    for name, size in (("_MOST_TEXTS", 70), ("_CORPUS", 90), ("_MOST_PAIRS", 1_000)):
-        monkeypatch.setattr(gram_pieces, name, size)
-    monkeypatch.setattr(value_pieces, "_EDGES", 900)
+    for name, size in (("_TEXTS", 70), ("_CORPUS", 90), ("_PAIRS", 1_000)):
+        monkeypatch.setattr(grams, name, size)
+    monkeypatch.setattr(values_evidence, "_EDGES", 900)
     monkeypatch.setattr(machine_pool, "num_processors", lambda: 1)  # of which a cluster of two has more
     ran = functions_run(monkeypatch)
     with using_pool(pool):

@@ -43,9 +43,7 @@ def _gram(symbols: IntArray, at: int, length: int) -> int:
 
 
 @compiled
-def _collect(
-    symbols: IntArray, start: int, stop: int, table: IntArray, counts: IntArray, slots: IntArray
-) -> int:
+def _collect(symbols: IntArray, start: int, stop: int, table: IntArray, counts: IntArray, slots: IntArray) -> int:
     """Write the distinct grams of a text into an empty table, their counts, and their places; returns their number."""
     if stop - start <= 2:  # nothing but the spaces around it, which would make all empty texts alike
         return 0

@@ -206,9 +206,20 @@ def nearest_piece(
     first: int, last: int, own: Texts, idf: GramTable, places: GramTable, postings: Postings, k: int
 ) -> tuple[IntArray, FloatArray]:
     """The nearest of the texts in `postings` for each text from `first` to `last`, and the products, (n, k) each."""
-    corpus = map(_fixed, (postings.ptr, postings.texts, postings.often, postings.lengths))
-    tables = (idf.whole, _DAMPED, places.whole, *corpus)
-    return nearest(_fixed(own.symbols), _fixed(own.ptr), first, last, *tables, k)
+    return nearest(
+        _fixed(own.symbols),
+        _fixed(own.ptr),
+        first,
+        last,
+        idf.whole,
+        _DAMPED,
+        places.whole,
+        _fixed(postings.ptr),
+        _fixed(postings.texts),
+        _fixed(postings.often),
+        _fixed(postings.lengths),
+        k,
+    )
 
 
 def cosines_piece(
@@ -221,9 +232,18 @@ def cosines_piece(
     right_lengths: FloatArray,
 ) -> FloatArray:
     """The cosine of each pair of a piece."""
-    texts = map(_fixed, (left.symbols, left.ptr, right.symbols, right.ptr))
-    others = map(_fixed, (left_lengths, right_lengths, left_rows, right_rows))
-    return pair_cosines(*texts, idf.whole, _DAMPED, *others)
+    return pair_cosines(
+        _fixed(left.symbols),
+        _fixed(left.ptr),
+        _fixed(right.symbols),
+        _fixed(right.ptr),
+        idf.whole,
+        _DAMPED,
+        _fixed(left_lengths),
+        _fixed(right_lengths),
+        _fixed(left_rows),
+        _fixed(right_rows),
+    )
 
 
 def _count(texts: Texts, send: bool) -> IntArray:

@@ -13,9 +13,9 @@ import numpy as np
 
 from largegnn.artifacts import IntArray
 from largegnn.artifacts.literals import Literals
+from largegnn.literals.comparators import comparator
 from largegnn.literals.values_evidence import Correspondence
 from largegnn.review.labels import span
-from largegnn.seams.tables import COMPARATORS
 
 __all__ = ["ComparedValues", "PairValues"]
 
@@ -74,7 +74,7 @@ class PairValues:
         return tuple(sorted(found, key=lambda one: -abs(one.odds)))
 
     def _compare(self, one: Correspondence, left: str, right: str) -> ComparedValues:
-        similarity = float(COMPARATORS[self._comparators[one.kind]]([left], [right])[0])
+        similarity = float(comparator(self._comparators[one.kind])([left], [right])[0])
         agrees = similarity >= _AGREES
         odds = one.odds_for if agrees else -one.odds_against
         return ComparedValues(

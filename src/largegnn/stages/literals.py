@@ -1,10 +1,9 @@
-"""The stage `literals`: names and values become candidate pairs with evidence and, without seeds, pairs to start from.
+"""Compare names and values: candidate pairs with evidence and, without seeds, anchors to start from.
 
 In: the literals of both graphs, the triples, the names of the entities. Out: candidates with the columns `name`,
-`text`, `neighbors`, `agreement`, `contradiction` and `literal`, their sum; anchors where seeds are missing; and what
-was learnt on the way: what predicates hold, which answers to which, how all was weighed.
-Without the channel `literals` nothing is looked at, and nothing is made.
-Cost: linear in the literals (see the room `literals`).
+`text`, `neighbors`, `agreement`, `contradiction` and `literal`, their sum; anchors where seeds are missing; and the
+profiles of predicates, the aligned predicates and the weights behind them. Without the channel `literals`: nothing.
+Cost: linear in the literals (see `largegnn.literals`).
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,32 +18,23 @@ import numpy.typing as npt
 from largegnn.artifacts import (
     AlignmentTask,
     CandidateGraph,
-    FloatArray,
     IntArray,
     LiteralEvidence,
+    Literals,
     TaskNames,
     are_among,
 )
-from largegnn.artifacts.literals import Literals
 from largegnn.errors import InputError
-from largegnn.literals.duplicates import find_duplicates
-from largegnn.literals.encoders import encode_texts
-from largegnn.literals.profiles import PredicateProfile, profile_predicates
-from largegnn.literals.texts import (
-    EntityTexts,
-    class_relations,
-    identifier_names,
-    neighbor_texts,
-    texts_of_side,
-    written_texts,
+from largegnn.literals.profiles import PredicateProfile
+from largegnn.literals.values_evidence import (
+    Correspondence,
+    find_duplicates,
+    learn_correspondences,
+    value_evidence,
 )
-from largegnn.literals.values_evidence import Correspondence, SideValues, learn_correspondences, value_evidence
 from largegnn.settings import CompareSettings, ProtocolSettings
 
-if TYPE_CHECKING:
-    from largegnn.literals.candidates import SideTexts
-
-__all__ = ["FEWEST_SEEDS", "Compared", "LiteralsOutcome", "literals"]
+__all__ = ["FEWEST_SEEDS", "LiteralsOutcome", "LiteralsResult", "literals"]
 
 _log = logging.getLogger(__name__)
 FEWEST_SEEDS = 200  # fewer given seeds than this are joined by anchors
@@ -57,10 +46,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LiteralsOutcome:
-    """What was found out about the literals; empty where the channel is off.
+    """Facts about the literals; empty where the channel is off.
 
-    `identifiers` says for either side whether names were taken from IRIs, `weights` how the views of a pair were
-    weighed (they add up to 1); `expected_right` is the share of the anchors that should be right.
+    `identifiers` is, for either side, whether names were taken from IRIs, `weights` are those of the views of a pair
+    (they add up to 1), `expected_right` is the expected share of right anchors.
     """
 
     source_profiles: tuple[PredicateProfile, ...] = ()
@@ -75,7 +64,7 @@ class LiteralsOutcome:
 
 
 @dataclass(frozen=True)
-class Compared:
+class LiteralsResult:
     """Candidates by names and values."""
 
     literal_evidence: LiteralEvidence
@@ -90,42 +79,40 @@ def literals(
     protocol: ProtocolSettings,
     compare: CompareSettings,
     seed: int,
-) -> Compared:
+) -> LiteralsResult:
     """Compare names and values, where the channel is on."""
     from largegnn.literals.candidates import literal_candidates
+    from largegnn.literals.sides import LiteralSide, encode_sides
     from largegnn.matching.fusing import localised, sure_edges
 
     seeds = task.seeds(protocol.seeds_from)
     if "literals" not in channels:
         if not len(seeds):
-            raise _nothing_to_start_from("the channel literals is off")
-        return Compared(LiteralEvidence.empty(), LiteralsOutcome())
-    sides = [_Side(task, names, literals, side, compare, seed) for side in (0, 1)]
-    graph = literal_candidates(sides[0].texts, sides[1].texts, compare.k, _meanings(sides, compare))
-    # What reviewers chose to look at is no sample of the links: nothing is learnt from it about all others.
+            raise _no_start("the channel literals is off")
+        return LiteralsResult(LiteralEvidence.empty(), LiteralsOutcome())
+    source, target = (LiteralSide(task, names, literals, side, compare, seed) for side in (0, 1))
+    graph = literal_candidates(source.texts, target.texts, compare.k, encode_sides(source, target, compare))
+    # The pairs that reviewers selected are not a sample of the links: nothing is learnt from them about others.
     given = seeds[~are_among(seeds, task.reviewed)]
     weights = _weights(graph, given, seed)
     similar = _views(graph) @ weights
     sure = given if len(given) >= FEWEST_SEEDS else graph.pairs(sure_edges(graph, localised(graph, similar, _NEAREST)))
-    values = (sides[0].values(), sides[1].values())
-    correspondences, numbers = learn_correspondences(*values, sure, seed)
+    correspondences, numbers = learn_correspondences(source.values, target.values, sure, seed)
     ends = graph.sources.astype(np.int64), graph.targets.astype(np.int64)
-    agreement, contradiction = value_evidence(*values, correspondences, numbers, *ends)
+    agreement, contradiction = value_evidence(source.values, target.values, correspondences, numbers, *ends)
     literal = np.maximum(similar + compare.odds_weight * (agreement - contradiction), 0.0).astype(np.float32)
     graph = graph.with_evidence(agreement=agreement, contradiction=contradiction, literal=literal)
-    # Forbidden pairs go last: without them, what is left would look surer, or less sure, than it is.
+    # Forbidden pairs are removed last: without them, the others would seem more certain, or less, than they are.
     anchors, expected = _anchors(graph, len(given))
     anchors = anchors[~are_among(anchors, task.forbidden)]
     graph = graph.without(task.forbidden)
     if not len(seeds) and len(anchors) < _FEWEST_ANCHORS:
-        raise _nothing_to_start_from(f"{len(anchors)} pairs are each other's clear best by names and values")
-    duplicates = np.concatenate(
-        [find_duplicates(side.texts.texts, own) for side, own in zip(sides, values, strict=True)]
-    )
+        raise _no_start(f"{len(anchors)} pairs are each other's clear best by names and values")
+    duplicates = np.concatenate([find_duplicates(side.texts.texts, side.values) for side in (source, target)])
     outcome = LiteralsOutcome(
-        source_profiles=sides[0].profiles,
-        target_profiles=sides[1].profiles,
-        identifiers=(sides[0].has_identifiers, sides[1].has_identifiers),
+        source_profiles=source.profiles,
+        target_profiles=target.profiles,
+        identifiers=(source.has_identifiers, target.has_identifiers),
         correspondences=tuple(correspondences),
         weights=dict(zip(_views_of(graph), weights.tolist(), strict=True)),
         num_candidates=len(graph),
@@ -135,42 +122,7 @@ def literals(
     )
     if len(anchors):
         _log.info("literals: %s anchors, of which %.3f should be right", f"{len(anchors):,}", expected)
-    return Compared(LiteralEvidence.of(graph, anchors, duplicates), outcome)
-
-
-class _Side:
-    """One graph: what its predicates hold, and the texts of its entities."""
-
-    def __init__(
-        self, task: AlignmentTask, names: TaskNames, literals: Literals, side: int, compare: CompareSettings, seed: int
-    ) -> None:
-        split, at = task.num_source_entities, int(np.searchsorted(literals.entities, task.num_source_entities))
-        self._first = split * side
-        self._count = (split, task.num_target_entities)[side]
-        self._rows = (slice(0, at), slice(at, len(literals)))[side]
-        self._literals, self._comparators = literals, compare.comparators
-        self._profiles = profile_predicates(literals, self._rows, self._count, seed)
-        identifiers: dict[int, str] = {}
-        if compare.identifiers != "off":
-            identifiers = identifier_names(names.entities, self._first, self._count, seed)
-        self.has_identifiers, self._identifiers = bool(identifiers), identifiers
-        triples = task.triples[: task.num_source_triples] if side == 0 else task.triples[task.num_source_triples :]
-        texts = texts_of_side(literals, self._rows, self._profiles, identifiers)
-        self.texts = _with_neighbors(texts, triples)
-
-    @property
-    def profiles(self) -> tuple[PredicateProfile, ...]:
-        """What each predicate holds."""
-        return tuple(self._profiles.values())
-
-    def written(self) -> list[str]:
-        """What each entity with a text says of itself, as it was written."""
-        how = (self._literals, self._rows, self._profiles, self._identifiers)
-        return written_texts(*how, self.texts.texts.entities)
-
-    def values(self) -> SideValues:
-        """The values of predicates that have about one for each entity."""
-        return SideValues.of(self._literals, self._rows, self._profiles, self._first, self._count, self._comparators)
+    return LiteralsResult(LiteralEvidence.of(graph, anchors, duplicates), outcome)
 
 
 def _anchors(graph: CandidateGraph, num_seeds: int) -> tuple[IntArray, float | None]:
@@ -183,23 +135,13 @@ def _anchors(graph: CandidateGraph, num_seeds: int) -> tuple[IntArray, float | N
     return anchors, float(confidence.mean()) if len(anchors) else None
 
 
-def _nothing_to_start_from(found: str) -> InputError:
+def _no_start(found: str) -> InputError:
     return InputError(
         "there is nothing to start from: no seeds, and no names or values that both graphs share",
         expected="seeds, or labels and values in both graphs",
         found=found,
         fix="give known links with --seeds FILE, names with --source-names and --target-names, or --channels auto",
     )
-
-
-def _meanings(sides: list[_Side], compare: CompareSettings) -> tuple[FloatArray, FloatArray] | None:
-    """The meanings of both sides' texts, where a text encoder is named."""
-    if compare.text_encoder == "off":
-        return None
-    written = [side.written() for side in sides]
-    # Both sides at once: an encoder may take long to load, or look at all texts.
-    vectors = encode_texts(compare.text_encoder, written[0] + written[1], compare.text_model)
-    return vectors[: len(written[0])], vectors[len(written[0]) :]
 
 
 def _views_of(graph: CandidateGraph) -> list[str]:
@@ -218,13 +160,3 @@ def _weights(graph: CandidateGraph, known: IntArray, seed: int) -> Floats:
     start = np.array([_START[name] for name in _views_of(graph)])
     enough = right is not None and int(right.sum()) >= 10 * len(start)
     return learn_weights(graph, _views(graph), start, right if enough else None, seed)
-
-
-def _with_neighbors(texts: EntityTexts, triples: IntArray) -> SideTexts:
-    """The texts of a side with those of the neighbours, each neighbour by its first name."""
-    from largegnn.literals.candidates import SideTexts
-
-    first: dict[int, str] = {}
-    for owner, name in zip(texts.name_owners.tolist(), texts.names, strict=True):
-        first.setdefault(owner, name)
-    return SideTexts(texts, neighbor_texts(triples, first, texts.entities, class_relations(triples)))
