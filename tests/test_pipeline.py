@@ -23,7 +23,7 @@ from largegnn.machine import metering
 from largegnn.run import Run
 from largegnn.runfolder.store import RunStore
 from largegnn.settings import DataSettings, ProtocolSettings, Settings
-from largegnn.stages.merge import MergeOutcome
+from largegnn.division.merge import MergeOutcome
 
 # The steps that make no use of PyTorch: what is tested here is the same for all, and these take milliseconds.
 NAMES = ("load", "literals", "merge", "partition", "landmarks", "subgraphs")

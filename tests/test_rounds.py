@@ -14,14 +14,21 @@ import numpy as np
 import pytest
 
 from largegnn import api, rounds
-from largegnn.artifacts import AlignmentTask, DivisionPlan, EntityEmbeddings, RoundRecord, SeedsFrom, TrainedModel
-from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.artifacts import (
+    AlignmentTask,
+    DivisionPlan,
+    EntityEmbeddings,
+    LiteralEvidence,
+    RoundRecord,
+    SeedsFrom,
+    TrainedModel,
+)
 from largegnn.data.inputs import DataInput
 from largegnn.pipeline import run_pipeline
 from largegnn.rounds import RoundsOutcome
 from largegnn.run import Run
 from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.stages.subgraphs import divide_again
+from largegnn.division.subgraphs import divide_again
 from largegnn.embedding.train import train
 from tests.noisy_vectors import noisy_vectors, tiny_task
 from tests.small_world import WORLD

@@ -19,9 +19,9 @@ from largegnn.artifacts import (
     Neighbors,
     SubgraphSet,
     TrainedModel,
+    UpdateReport,
     are_among,
 )
-from largegnn.artifacts.update import UpdateReport
 from largegnn.errors import InputError
 from largegnn.evaluation.metrics import rank_links
 from largegnn.pipeline import run_pipeline

@@ -26,8 +26,16 @@ from lab.lines import add_line, read_lines
 from lab.origin import origin_of
 from lab.runs import MatchOutcome, RoundsOutcome, Run, RunStore, evaluate, resume_input, run_task
 from largegnn import api
-from largegnn.artifacts import Alignment, AlignmentTask, EntityEmbeddings, IntArray, Neighbors, Partition, are_among
-from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.artifacts import (
+    Alignment,
+    AlignmentTask,
+    EntityEmbeddings,
+    IntArray,
+    LiteralEvidence,
+    Neighbors,
+    Partition,
+    are_among,
+)
 from largegnn.data.links import num_held_out
 from largegnn.evaluation.pair_metrics import precision_recall_f1
 from largegnn.settings import PRESETS, Settings, resolve

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lab.blocks import rank_within_blocks, train_blocks
 from largegnn.artifacts import IntArray
-from largegnn.division.quality import share_kept
+from largegnn.division.subgraphs import share_kept
 from largegnn.embedding.losses import LOSSES
 from largegnn.errors import ArtifactError
 from largegnn.evaluation.measures import summarise

@@ -290,7 +290,7 @@ class Division:
     @classmethod
     def of(cls, run: Run) -> Division:
         """The division a run holds; the share of test links it keeps is counted here, as no step sees them."""
-        from largegnn.division.quality import share_kept
+        from largegnn.division.subgraphs import share_kept
 
         plan, membership = run.outcome("partition", DivisionPlan), run.artifact("membership", Partition)
         kept = share_kept(run.artifact("task", AlignmentTask).test_links, membership)

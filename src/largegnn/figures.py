@@ -11,9 +11,17 @@ from pathlib import Path
 
 import numpy as np
 
-from largegnn.artifacts import AlignmentTask, Evaluation, IntArray, Neighbors, Partition, TaskNames, are_among
+from largegnn.artifacts import (
+    AlignmentTask,
+    Evaluation,
+    IntArray,
+    LiteralEvidence,
+    Neighbors,
+    Partition,
+    TaskNames,
+    are_among,
+)
 from largegnn.artifacts.alignment import Alignment
-from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.data.names import EntityNames
 from largegnn.data.readers import read_links
 from largegnn.errors import InputError

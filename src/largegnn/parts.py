@@ -20,7 +20,7 @@ from largegnn.errors import InputError
 
 if TYPE_CHECKING:
     from largegnn.data.readers import Reader
-    from largegnn.division.partitioners import Partitioner
+    from largegnn.division.partition import Partitioner
     from largegnn.embedding.encoders import EncoderFactory
     from largegnn.export import Exporter
     from largegnn.matching.scorings import Scoring
@@ -205,12 +205,12 @@ PARTITIONERS: Table[Partitioner] = Table(
     "partitioners",
     "partitioner",
     {
-        "auto": "largegnn.division.partitioners:auto",
-        "metis": "largegnn.division.partitioners:metis",
-        "kaminpar": "largegnn.division.partitioners:kaminpar",
-        "kaminpar_parallel": "largegnn.division.partitioners:kaminpar_parallel",
-        "cps": "largegnn.division.partitioners:cps",
-        "sbp": "largegnn.division.partitioners:sbp",
+        "auto": "largegnn.division.partition:auto",
+        "metis": "largegnn.division.partition:metis",
+        "kaminpar": "largegnn.division.partition:kaminpar",
+        "kaminpar_parallel": "largegnn.division.partition:kaminpar_parallel",
+        "cps": "largegnn.division.partition:cps",
+        "sbp": "largegnn.division.partition:sbp",
     },
 )
 ENCODERS: Table[EncoderFactory] = Table(
@@ -245,11 +245,11 @@ EXPORTERS: Table[Exporter] = Table(
     {
         "tsv": "largegnn.export.tabular:TSV",
         "parquet": "largegnn.export.tabular:PARQUET",
-        "sameas": "largegnn.export.same_as:SAME_AS",
+        "sameas": "largegnn.export.rdf:SAME_AS",
         "sssom": "largegnn.export.sssom:SSSOM",
-        "alignment-api": "largegnn.export.alignment_api:ALIGNMENT_API",
-        "rdf12": "largegnn.export.annotations:ANNOTATIONS",
-        "neo4j": "largegnn.export.neo4j:NEO4J",
+        "alignment-api": "largegnn.export.rdf:ALIGNMENT_API",
+        "rdf12": "largegnn.export.rdf:ANNOTATIONS",
+        "neo4j": "largegnn.export.tabular:NEO4J",
         "quickstatements": "largegnn.export.quickstatements:QUICKSTATEMENTS",
     },
 )

@@ -25,11 +25,17 @@ from largegnn.cluster.connection import open_cluster
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import load_pair
 from largegnn.data.summary import LoadSummary
+from largegnn.division.landmarks import landmarks
+from largegnn.division.merge import merge_result
+from largegnn.division.partition import partition
+from largegnn.division.subgraphs import subgraphs
 from largegnn.embedding.encode import integrate
 from largegnn.embedding.train import train
 from largegnn.errors import InputError
+from largegnn.literals.compare import compare_literals
 from largegnn.matching.nearest import find_nearest
 from largegnn.planning.division_plan import plan_for
+from largegnn.planning.seeds import warn_of_few_seeds
 from largegnn.repartition import Repartitioner
 from largegnn.review.pages import report
 from largegnn.rounds import advise_rounds, run_rounds
@@ -39,12 +45,7 @@ from largegnn.runfolder.steps import LastStepError, Steps, derived_seed
 from largegnn.runfolder.store import RunStore
 from largegnn.settings import STEPS, DataSettings, Settings, to_toml
 from largegnn.stages.evaluate import evaluate
-from largegnn.stages.landmarks import landmarks
-from largegnn.stages.literals import literals as compare_literals
 from largegnn.stages.match import match
-from largegnn.stages.merge import merge
-from largegnn.stages.partition import partition
-from largegnn.stages.subgraphs import subgraphs
 from largegnn.version import __version__
 
 __all__ = ["LoadResult", "load", "run_pipeline", "run_task"]
@@ -126,7 +127,8 @@ def _align(step: Steps, store: RunStore, inputs: RunInput, settings: Settings) -
     near_targets = near_sources = Neighbors.none(settings.search.k)
     if "structure" in channels:
         # One graph out of two, divided into subgraphs that share landmarks.
-        merged = step("merge", merge, task, protocol).merged
+        warn_of_few_seeds(task, protocol.seeds_from)
+        merged = step("merge", merge_result, task, protocol.seeds_from).merged
         plan = plan_for(task, settings.division, settings.landmarks, device)
         own_seed = derived_seed(seed, "partition")
         sections = protocol, settings.division, settings.landmarks

@@ -15,10 +15,10 @@ from typing import Any, Self
 from largegnn.artifacts import AlignmentTask, DivisionPlan, MergedGraph, SubgraphSet, from_plain, to_plain
 from largegnn.machine.devices import choose_device
 from largegnn.machine.processes import HelperProcess, Task
+from largegnn.parts import PARTITIONERS
 from largegnn.planning.repartitioning import divisions_of_training, epochs_between_divisions
 from largegnn.run import Run
 from largegnn.runfolder.store import RunStore
-from largegnn.seams.tables import PARTITIONERS
 from largegnn.settings import Settings
 
 __all__ = ["Repartitioner"]
@@ -109,7 +109,7 @@ def _num_divisions(task: AlignmentTask, settings: Settings) -> int:
 
 def _make(folder: Path, values: dict[str, Any], plan: dict[str, Any], file: str, seed: int) -> None:
     """Make one division and leave it in the run folder; values are plain, as they may cross to another process."""
-    from largegnn.stages.subgraphs import divide_again
+    from largegnn.division.subgraphs import divide_again
 
     run = Run(Settings.model_validate(values), RunStore(folder))
     task, merged = run.task.without_test_links(), run.artifact("merged", MergedGraph)

@@ -31,9 +31,9 @@ from largegnn.artifacts import (
 from largegnn.artifacts.literals import Literals
 from largegnn.data.names import EntityNames
 from largegnn.errors import InputError
+from largegnn.literals.compare import LiteralsOutcome
 from largegnn.review.pages import ReportInputs
 from largegnn.run import Run, RunSummary
-from largegnn.stages.literals import LiteralsOutcome
 from largegnn.stages.match import MatchOutcome
 
 if TYPE_CHECKING:
@@ -340,6 +340,4 @@ class AlignmentResult:
         if "literals" not in self.run.channels:
             return None
         literals = self.run.artifact("literals", Literals)
-        return PairValues(
-            literals, self._labels.name_predicates, outcome.correspondences, self.run.settings.compare.comparators
-        )
+        return PairValues(literals, self._labels.name_predicates, outcome.correspondences)

@@ -26,20 +26,20 @@ from largegnn.artifacts import (
     DivisionPlan,
     EntityEmbeddings,
     IntArray,
+    LiteralEvidence,
     Mask,
     RoundRecord,
     SubgraphSet,
     TrainedModel,
     are_among,
 )
-from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.division.merge import merge
+from largegnn.division.subgraphs import divide_again
 from largegnn.embedding.encode import integrate
 from largegnn.embedding.train import train
 from largegnn.matching.nearest import find_nearest
 from largegnn.settings import ProtocolSettings, Settings
 from largegnn.stages.match import match
-from largegnn.stages.merge import merge
-from largegnn.stages.subgraphs import divide_again
 
 __all__ = ["RoundsOutcome", "RoundsResult", "advise_rounds", "run_rounds"]
 
@@ -124,7 +124,7 @@ class _Rounds:
         )
         protocol, settings = ProtocolSettings(seeds_from="train"), self.settings
         short = settings.train.model_copy(update={"epochs": settings.rounds.epochs})
-        merged = merge(task, protocol).merged
+        merged = merge(task)
 
         def divide(division: int) -> SubgraphSet:
             sections = protocol, settings.division, settings.landmarks

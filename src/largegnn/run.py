@@ -20,16 +20,17 @@ from largegnn.artifacts import (
     DivisionPlan,
     EntityEmbeddings,
     Evaluation,
+    LiteralEvidence,
     PartitionQuality,
     TaskNames,
     TrainedModel,
+    UpdatePairs,
+    UpdateReport,
     are_among,
     from_plain,
     to_plain,
 )
-from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.artifacts.literals import Literals
-from largegnn.artifacts.update import UpdatePairs, UpdateReport
 from largegnn.data.inputs import DataInput
 from largegnn.data.summary import LoadSummary
 from largegnn.errors import InputError
@@ -40,9 +41,9 @@ from largegnn.version import __version__
 
 if TYPE_CHECKING:
     from largegnn.embedding.train import TrainOutcome
+    from largegnn.literals.compare import LiteralsOutcome
     from largegnn.matching.nearest import SearchOutcome
     from largegnn.rounds import RoundsOutcome
-    from largegnn.stages.literals import LiteralsOutcome
     from largegnn.stages.match import MatchOutcome
 
 __all__ = ["Run", "RunSummary", "channels_of_data"]
@@ -195,9 +196,9 @@ class Run:
     def summary(self) -> RunSummary:
         """What the run is like so far."""
         from largegnn.embedding.train import TrainOutcome
+        from largegnn.literals.compare import LiteralsOutcome
         from largegnn.matching.nearest import SearchOutcome
         from largegnn.rounds import RoundsOutcome
-        from largegnn.stages.literals import LiteralsOutcome
         from largegnn.stages.match import MatchOutcome
 
         def found(step: str, kind: type[_Outcome]) -> _Outcome | None:

@@ -32,10 +32,11 @@ from largegnn.artifacts import (
     SubgraphSet,
     TaskNames,
     TrainedModel,
+    UpdateCost,
+    UpdateReport,
     to_plain,
 )
 from largegnn.artifacts.literals import Literals
-from largegnn.artifacts.update import UpdateCost, UpdateReport
 from largegnn.data.enlarge import Additions, EnlargedTask, enlarge_task
 from largegnn.data.summary import LoadSummary
 from largegnn.embedding.encode import IntegrateOutcome, IntegrateResult, integrate

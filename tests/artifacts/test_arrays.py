@@ -1,10 +1,34 @@
+"""Checks of arrays, and pairs as numbers."""
+
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from largegnn.artifacts.arrays import frozen
+from largegnn.artifacts import are_among, frozen, pair_keys
 from largegnn.errors import ArtifactError
+
+PAIRS = st.lists(st.tuples(st.integers(0, 6), st.integers(7, 2**31 - 1) | st.integers(7, 12)), max_size=12)
+
+
+def rows(pairs: list[tuple[int, int]]) -> Any:
+    return np.array(pairs, dtype=np.int32).reshape(-1, 2)
+
+
+@given(pairs=PAIRS, links=PAIRS)
+def test_pairs_among_links_as_among_sets(pairs: list[tuple[int, int]], links: list[tuple[int, int]]) -> None:
+    assert are_among(rows(pairs), rows(links)).tolist() == [pair in set(links) for pair in pairs]
+
+
+@given(pairs=PAIRS)
+def test_keys_are_in_the_order_of_pairs_and_tell_them_apart(pairs: list[tuple[int, int]]) -> None:
+    keys = pair_keys(rows(pairs)).tolist()
+    assert [pair for _, pair in sorted(zip(keys, pairs, strict=True))] == sorted(pairs)
+    assert len(set(keys)) == len(set(pairs))
 
 
 @pytest.mark.parametrize("shape", [(None, 2), (0, 2), (2, 0), (None, 0)])

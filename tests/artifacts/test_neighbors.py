@@ -1,6 +1,8 @@
-"""What a search found: the queries that were answered, and their rows."""
+"""The neighbours that a search finds: queries that have one, and their rows."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largegnn.artifacts import Neighbors, SearchRecord
+from largegnn.errors import ArtifactError
 
 NOTHING = -np.inf
 
@@ -42,8 +45,8 @@ def test_a_neighbour_after_a_gap_is_an_answer_too() -> None:
 
 
 def test_nothing_was_asked_or_answered() -> None:
-    nobody = make({}, 3)
-    assert nobody.answered().ids.shape == (0, 3)
+    none = make({}, 3)
+    assert none.answered().ids.shape == (0, 3)
     silent = make({1: [], 2: []}, 3).answered()
     assert silent.ids.shape == silent.scores.shape == (0, 3)
     assert silent.k == 3
@@ -65,3 +68,34 @@ def test_answered_and_row_of_as_in_a_dictionary(drawn: dict[int, list[int]], wan
     for query, ids, scores in zip(answered.queries.tolist(), answered.ids, answered.scores, strict=True):
         assert ids[ids >= 0].tolist() == drawn[query]
         assert scores[ids >= 0].tolist() == pytest.approx([1 / (number + 1) for number in range(len(drawn[query]))])
+
+
+@pytest.fixture
+def neighbors() -> Neighbors:
+    return Neighbors(np.array([2, 5, 9]), np.array([[20, 21], [21, -1], [20, 22]]), np.array([[1, 0.5]] * 3))
+
+
+def test_neighbors(neighbors: Neighbors) -> None:
+    assert neighbors.k == 2
+    assert neighbors.row_of(np.array([9, 2, 3, 0, 10])).tolist() == [2, 0, -1, -1, -1]
+    assert neighbors.scores.dtype == np.float32
+    with pytest.raises(ValueError, match="read-only"):
+        neighbors.ids[0, 0] = 1
+    empty = Neighbors(np.empty(0), np.empty((0, 4)), np.empty((0, 4), dtype=np.float32))
+    assert empty.k == 4
+    assert empty.row_of(np.array([3])).tolist() == [-1]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("queries", np.array([2, 9, 5]), "ascending"),
+        ("queries", np.array([2, 5, 5]), "ascending"),
+        ("queries", np.array([2, 5]), "ids has shape"),
+        ("ids", np.array([20, 21, 22]), "ids has shape"),
+        ("scores", np.zeros((3, 3)), "scores has shape"),
+    ],
+)
+def test_neighbors_refuse_a_wrong_state(neighbors: Neighbors, field: str, value: object, message: str) -> None:
+    with pytest.raises(ArtifactError, match=message):
+        dataclasses.replace(neighbors, **{field: value})  # type: ignore[arg-type]

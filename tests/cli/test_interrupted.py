@@ -102,7 +102,7 @@ def test_what_is_said_of_other_interruptions(pair: Path, tmp_path: Path, monkeyp
         raise KeyboardInterrupt
 
     with monkeypatch.context() as impatient:
-        impatient.setattr("largegnn.stages.subgraphs.build_subgraphs", interrupt)
+        impatient.setattr("largegnn.division.subgraphs.build_subgraphs", interrupt)
         kept = call("divide", pair, "--out", tmp_path / "my run", expect=130)
         passing = call("divide", pair, "--parts", "2", expect=130)
     out = tmp_path / "my run"

@@ -31,14 +31,14 @@ from largegnn.embedding.integrate import encode_graph
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.trainer import Trainer
 from largegnn.errors import InputError, StorageError
-from largegnn.literals import gram_pieces, grams, value_pieces, values_evidence
+from largegnn.literals import grams, values_evidence
 from largegnn.machine import pieces as machine_pieces
 from largegnn.machine import worker_pool as machine_pool
 from largegnn.machine.pieces import current_workers, map_pieces, use_workers
 from largegnn.matching import cosines, search_pieces, shared_rows
 from largegnn.matching.searchers import search_both
 from largegnn.settings import ClusterSettings, CompareSettings, ProtocolSettings
-from largegnn.stages.literals import literals
+from largegnn.literals.compare import literals
 from tests.cli.small_runs import QUICK, WORLD, call, make_pair
 from tests.cluster.conftest import Nodes
 from tests.cluster.light_work import die_early_and_late, die_once, full_disk, refuse, sum_range
@@ -154,9 +154,9 @@ def test_names_and_values_in_pieces_give_what_the_whole_gives(
     whole = literals(*how)
     for module in (grams, values_evidence):
         monkeypatch.setattr(module, "_WORTH_SENDING", 1)
-    for name, size in (("_MOST_TEXTS", 70), ("_CORPUS", 90), ("_MOST_PAIRS", 1_000)):
-        monkeypatch.setattr(gram_pieces, name, size)
-    monkeypatch.setattr(value_pieces, "_EDGES", 900)
+    for name, size in (("_TEXTS", 70), ("_CORPUS", 90), ("_PAIRS", 1_000)):
+        monkeypatch.setattr(grams, name, size)
+    monkeypatch.setattr(values_evidence, "_EDGES", 900)
     one_processor_here(monkeypatch)
     ran = functions_run(monkeypatch)
     with use_workers(workers):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from largegnn import api
-from largegnn.artifacts import AlignmentTask, CandidateGraph, Neighbors, are_among
-from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.artifacts import AlignmentTask, CandidateGraph, LiteralEvidence, Neighbors, are_among
 from largegnn.matching.channels import ChannelContext, gather_candidates
 from largegnn.seams.tables import CHANNELS
 from tests.noisy_vectors import noisy_vectors, tiny_task

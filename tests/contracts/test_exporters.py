@@ -106,8 +106,7 @@ def test_the_same_table_makes_the_same_file(form: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", EXPORTERS)
 def test_parts_make_one_file(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     export(form, TABLE, tmp_path / "one", INFO)
-    for module in ("tabular", "same_as", "sssom", "alignment_api", "annotations", "neo4j", "quickstatements"):
-        monkeypatch.setattr(f"largegnn.export.{module}._ROWS", 7)
+    monkeypatch.setattr("largegnn.export.info.ROWS_PER_PART", 7)
     export(form, TABLE, tmp_path / "two", INFO)
     if form != "parquet":
         assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
@@ -139,7 +138,7 @@ def test_unknown_forms_are_named(tmp_path: Path) -> None:
         export("xls", TABLE, tmp_path / "out", INFO)
     with pytest.raises(InputError, match="takes embeddings"):
         export("embeddings-npy", TABLE, tmp_path / "out", INFO)
-    with pytest.raises(InputError, match="is no exporter"):
+    with pytest.raises(InputError, match="is not an exporter"):
         export("math:sqrt", TABLE, tmp_path / "out", INFO)
     assert file_of_form("embeddings-npy") == "embeddings.npy"
     assert list(tmp_path.iterdir()) == []

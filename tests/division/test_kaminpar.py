@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from largegnn.artifacts import AlignmentTask
-from largegnn.division import kaminpar, partitioners
+from largegnn.division import kaminpar, partition
 from largegnn.division.kaminpar import merged_kaminpar, partition_graph
 from largegnn.division.merge import merge
 from largegnn.errors import InputError, StorageError
@@ -87,13 +87,13 @@ def test_metis_divides_where_the_wheel_is_missing(
 ) -> None:
     task = random_graph_task()
     graph = merge(task)
-    expected = partitioners.metis(task, graph, "train", 3, 0)
+    expected = partition.metis(task, graph, "train", 3, 0)
     monkeypatch.setattr(kaminpar, "is_installed", lambda: False)
     with caplog.at_level(logging.INFO):
-        found = partitioners.auto(task, graph, "train", 3, 0)
+        found = partition.auto(task, graph, "train", 3, 0)
     assert [record.levelname for record in caplog.records] == ["INFO"], "auto chose; nothing to be warned of"
     np.testing.assert_array_equal(found.entities, expected.entities)
     caplog.clear()
-    found = partitioners.kaminpar(task, graph, "train", 3, 0)
+    found = partition.kaminpar(task, graph, "train", 3, 0)
     assert "KaMinPar is not installed" in caplog.text
     np.testing.assert_array_equal(found.part_ptr, expected.part_ptr)

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from largegnn.artifacts import AlignmentTask, MergedGraph, Partition
-from largegnn.division.landmark_walk import choose_landmarks
-from largegnn.division.landmarks import add_landmarks, influence
+from largegnn.division.landmarks import add_landmarks, choose_landmarks, influence
 from largegnn.division.merge import merge
 from largegnn.errors import InputError
 from tests.division.random_tasks import make_partition, make_task, partitions, tasks, unhurried
@@ -319,12 +318,13 @@ def ring_world(num_parts: int) -> tuple[AlignmentTask, Partition]:
     return task, Partition.from_labels(np.arange(1100) % num_parts, num_parts)
 
 
-@pytest.mark.parametrize("num_threads", [None, 1, 7])
-def test_threads_do_not_change_the_result(num_threads: int | None) -> None:
+@pytest.mark.parametrize("num_processors", [1, 7])
+def test_threads_do_not_change_the_result(num_processors: int, monkeypatch: pytest.MonkeyPatch) -> None:
     task, partition = ring_world(11)
     graph = merge(task)
     expected = add_landmarks(graph, partition, task.train_links, 150)
-    result = add_landmarks(graph, partition, task.train_links, 150, num_threads=num_threads)
+    monkeypatch.setattr("largegnn.machine.pieces.num_processors", lambda: num_processors)
+    result = add_landmarks(graph, partition, task.train_links, 150)
     np.testing.assert_array_equal(result.entities, expected.entities)
     np.testing.assert_array_equal(result.part_ptr, expected.part_ptr)
     assert result.sizes.tolist() == [150] * 11

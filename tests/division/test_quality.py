@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from largegnn.artifacts import AlignmentTask, IntArray, Partition
 from largegnn.division.landmarks import add_landmarks
 from largegnn.division.merge import merge
-from largegnn.division.quality import measure_quality, share_kept
+from largegnn.division.subgraphs import measure_quality, share_kept
 from tests.division.random_tasks import make_partition, make_task, partitions, tasks, unhurried
 
 

@@ -57,7 +57,7 @@ def test_each_side_may_have_its_base() -> None:
 def test_the_log_says_how_many_are_packed(caplog: pytest.LogCaptureFixture) -> None:
     iris_of(["a", "b", "http://c"])
     (record,) = caplog.records
-    assert "2 of 6 names are no IRIs and are written as urn:largegnn:" in record.getMessage()
+    assert "2 of 6 names are not valid IRIs and are written as urn:largegnn:" in record.getMessage()
     caplog.clear()
     iris_of(["a", "b", "http://c"], base_iri="http://b/")
     assert not caplog.records
@@ -73,7 +73,7 @@ def test_the_log_says_how_many_are_packed(caplog: pytest.LogCaptureFixture) -> N
     ],
 )
 def test_what_is_no_iri_or_prefix_is_refused(changes: dict[str, object]) -> None:
-    with pytest.raises(InputError, match="this is no"):
+    with pytest.raises(InputError, match="not a valid"):
         dataclasses.replace(INFO, **changes)  # type: ignore[arg-type]
 
 

@@ -131,7 +131,7 @@ def test_given_prefixes_and_bases_are_used(tmp_path: Path) -> None:
         "http://other.org/y",
     }
     assert "Q90" in set(mappings.df["object_label"])
-    with pytest.raises(InputError, match="prefix owl has a meaning"):
+    with pytest.raises(InputError, match="prefix owl is reserved"):
         export("sssom", table_of(pairs), tmp_path / "x", dataclasses.replace(INFO, prefixes={"owl": "http://o.org/"}))
     assert not (tmp_path / "x").exists()
 

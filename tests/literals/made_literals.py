@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from largegnn.artifacts import StringTable
-from largegnn.artifacts.literals import Literals
+from largegnn.artifacts import Literals, StringTable
 
 __all__ = ["literals_of"]
 

@@ -11,8 +11,7 @@ import pytest
 from largegnn.artifacts import FloatArray
 from largegnn.errors import InputError
 from largegnn.literals.candidates import literal_candidates
-from largegnn.literals.encoders import encode_texts, nearest_meanings
-from largegnn.seams.tables import TEXT_ENCODERS
+from largegnn.literals.encoders import encode_texts, nearest_meanings, text_encoder
 from tests.literals.test_candidates import side
 
 
@@ -35,22 +34,31 @@ def test_meanings_join_what_letters_do_not() -> None:
     assert graph.column("meaning")[graph.find(np.array([[0, 5]]))[0]] == 1.0
 
 
-@pytest.mark.parametrize("name", TEXT_ENCODERS.own_names)
+@pytest.mark.parametrize("name", ["model2vec", "sentence_transformers"])
 def test_a_model_that_is_not_there(name: str, tmp_path: Path) -> None:
     for model in ("", str(tmp_path / "nowhere")):
         with pytest.raises(InputError, match="needs the folder of a model"):
             encode_texts(name, ["a"], model)
 
 
-def test_vectors_are_checked_and_have_length_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    def twice(texts: Sequence[str], model: str) -> FloatArray:
-        return np.full((len(texts), 3), float(model), dtype=np.float32)
+def twice(texts: Sequence[str], model: str) -> FloatArray:
+    """An encoder as a user writes one."""
+    return np.full((len(texts), 3), float(model), dtype=np.float32)
 
-    monkeypatch.setattr(TEXT_ENCODERS, "_added", {"twice": twice})
-    assert np.linalg.norm(encode_texts("twice", ["a", "b"], "2"), axis=1) == pytest.approx([1.0, 1.0])
-    assert not encode_texts("twice", ["a"], "0").any()
+
+def test_vectors_are_checked_and_have_length_one() -> None:
+    address = f"{__name__}:twice"
+    assert np.linalg.norm(encode_texts(address, ["a", "b"], "2"), axis=1) == pytest.approx([1.0, 1.0])
+    assert not encode_texts(address, ["a"], "0").any()
     with pytest.raises(InputError, match="gave no vectors"):
-        encode_texts("twice", ["a"], "nan")
+        encode_texts(address, ["a"], "nan")
+
+
+@pytest.mark.parametrize("name", ["nonsense", "tests.nowhere:twice", f"{__name__}:nothing"])
+def test_an_unknown_encoder_is_refused_with_the_known_ones(name: str) -> None:
+    with pytest.raises(InputError) as error:
+        text_encoder(name)
+    assert error.value.expected == "one of model2vec, sentence_transformers, or module:function"
 
 
 # The package leaves a file open.

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largegnn.literals.grams import GramSpace
-from largegnn.literals.symbols import Texts
+from largegnn.literals.grams import GramSpace, Texts
 
 TEXT = st.text(alphabet="abz09 ", max_size=12).map(lambda text: " ".join(text.split()))
 
@@ -51,7 +50,7 @@ def test_the_nearest_are_the_nearest(monkeypatch: pytest.MonkeyPatch, work: int)
     left, right = words[:30], words[30:]
     space = GramSpace.of(left, right)
     found = space.nearest(3)
-    allowed = set(np.flatnonzero(space._affordable()[0] > 0).tolist())
+    allowed = set(space._affordable().grams.tolist())
     assert allowed
     products = np.array([[searched_product(one, other, words, allowed) for other in right] for one in left])
     for row in range(30):
@@ -77,12 +76,28 @@ def test_expensive_grams_are_left_out_within_the_budget(monkeypatch: pytest.Monk
     monkeypatch.setattr("largegnn.literals.grams._WORK_PER_TEXT", 1)
     texts = [f"common {number}" for number in range(2_000)]
     space = GramSpace.of(texts, texts)
-    place, allowed = space._affordable()
+    allowed = space._affordable().grams
     costs = space.documents[0].astype(np.int64) * space.documents[1]
-    there = np.flatnonzero(costs)
-    assert 0 < len(allowed) < len(there)
+    present = np.flatnonzero(costs)
+    assert 0 < len(allowed) < len(present)
     assert costs[allowed].sum() <= 1_000_000
-    assert costs[there[place[there] == 0]].min() >= costs[allowed].max()
+    assert costs[np.setdiff1d(present, allowed)].min() >= costs[allowed].max()
+
+
+def test_a_search_in_ranges_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts that tie lie in several ranges: the first ones stay."""
+    rng = np.random.default_rng(1)
+    words = ["".join(rng.choice(list("abc"), 4)) for _ in range(400)]
+    space = GramSpace.of(words[:200], words[200:])
+    whole, pairs = space.nearest(4), (np.arange(200), np.arange(200)[::-1])
+    cosines = space.cosines(*pairs)
+    for name, size in (("_CORPUS", 30), ("_TEXTS", 17), ("_PAIRS", 23)):
+        monkeypatch.setattr(f"largegnn.literals.grams.{name}", size)
+    monkeypatch.setattr("largegnn.machine.pieces.num_processors", lambda: 3)
+    again = GramSpace.of(words[:200], words[200:])
+    for one, other in zip(whole, again.nearest(4), strict=True):
+        assert np.array_equal(one, other)
+    assert np.array_equal(cosines, again.cosines(*pairs))
 
 
 def test_texts_are_symbols_between_spaces() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largegnn.literals.values import is_code, is_coordinate, is_truth_value, parse_date, parse_number
+from largegnn.literals.profiles import is_code, is_coordinate, is_truth_value, parse_date, parse_number
 
 
 @pytest.mark.parametrize(

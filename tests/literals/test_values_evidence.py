@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 from largegnn.settings.comparing import DEFAULT_COMPARATORS
 
-from largegnn.artifacts import IntArray
-from largegnn.artifacts.literals import Literals
-from largegnn.literals.duplicates import find_duplicates
+from largegnn.artifacts import IntArray, Literals
 from largegnn.literals.profiles import profile_predicates
 from largegnn.literals.texts import texts_of_side
-from largegnn.literals.values_evidence import Correspondence, SideValues, learn_correspondences, value_evidence
+from largegnn.literals.values_evidence import (
+    Correspondence,
+    SideValues,
+    find_duplicates,
+    learn_correspondences,
+    value_evidence,
+)
+from largegnn.settings.comparing import DEFAULT_COMPARATORS
 from tests.literals.made_literals import literals_of
 
 COUNT = 100

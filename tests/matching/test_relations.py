@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largegnn.artifacts import RelationAlignment
-from largegnn.artifacts.relations import MAPPINGS
+from largegnn.artifacts import MAPPINGS, RelationAlignment
 from largegnn.matching import relations
 from largegnn.matching.neighbor_rows import neighbor_rows
 from largegnn.matching.relations import align_relations, count_relations, counterparts, likelihood

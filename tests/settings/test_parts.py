@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from largegnn.division.partitioners import sbp
+from largegnn.division.partition import sbp
 from largegnn.errors import InputError
 from largegnn.seams.tables import ENCODERS, MEASURES, PARTITIONERS
 from largegnn.settings import (

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray
-from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray, LiteralEvidence
 from largegnn.evaluation.metrics import rank_links_by
 from largegnn.settings import MatchSettings
 from largegnn.stages.evaluate import _Contest as Contest

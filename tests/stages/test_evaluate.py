@@ -14,11 +14,11 @@ from largegnn.artifacts import (
     AlignmentTask,
     EntityEmbeddings,
     Evaluation,
+    LiteralEvidence,
     PairFigures,
     Partition,
     RankFigures,
 )
-from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.evaluation.metrics import MOST_PRODUCTS
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages.evaluate import evaluate

@@ -9,7 +9,7 @@ import numpy as np
 from largegnn.artifacts import AlignmentTask, StringTable, TaskNames
 from largegnn.artifacts.literals import Literals
 from largegnn.settings import CompareSettings, ProtocolSettings
-from largegnn.stages.literals import Compared, literals
+from largegnn.literals.compare import LiteralsResult, literals
 
 COUNT = 120
 NONE = np.empty((0, 2), dtype=np.int32)
@@ -40,7 +40,7 @@ def named_world() -> tuple[AlignmentTask, TaskNames, Literals]:
     return AlignmentTask(COUNT, COUNT, 1, 1, triples, NONE, NONE, NONE), names, found
 
 
-def compare(task: AlignmentTask, names: TaskNames, found: Literals) -> Compared:
+def compare(task: AlignmentTask, names: TaskNames, found: Literals) -> LiteralsResult:
     return literals(task, names, found, ("structure", "literals"), ProtocolSettings(), CompareSettings(), 0)
 
 

@@ -1,29 +1,39 @@
-"""Every value that crosses a stage boundary: frozen dataclasses of numpy arrays, checked on creation.
+"""The values that pass between steps: frozen dataclasses of numpy arrays, checked on creation.
 
 One id space for entities: 0 .. num_source_entities - 1 are the source's, the target's follow. Relations are numbered
-the same way and never shared. Arrays are handed out read-only, so that no stage can change what another one made.
+the same way and never shared. Arrays are read-only, so that no step can change the result of another one.
 """
 
 from __future__ import annotations
 
-from largegnn.artifacts.alignment import REASONS, Alignment
-from largegnn.artifacts.arrays import FloatArray, IntArray, Mask
-from largegnn.artifacts.candidates import CandidateGraph, EdgeRanks
+from largegnn.artifacts.alignment import EXAMPLES, MAPPINGS, REASONS, Alignment, RelationAlignment
+from largegnn.artifacts.arrays import FloatArray, IntArray, Mask, are_among, check_range, frozen, pair_keys
+from largegnn.artifacts.candidates import CandidateGraph, EdgeRanks, Neighbors, SearchRecord
 from largegnn.artifacts.division import DivisionPlan, MergedGraph, Partition, PartitionQuality, Subgraph, SubgraphSet
-from largegnn.artifacts.embedding import EntityEmbeddings, TrainedModel
-from largegnn.artifacts.history import EpochRecord, RoundRecord
-from largegnn.artifacts.neighbors import Neighbors, SearchRecord
-from largegnn.artifacts.pairs import are_among, pair_keys
+from largegnn.artifacts.embedding import ClusterUse, EntityEmbeddings, EpochRecord, RoundRecord, TrainedModel
+from largegnn.artifacts.literals import LiteralEvidence, Literals
 from largegnn.artifacts.plain import from_plain, to_plain
-from largegnn.artifacts.relations import RelationAlignment
-from largegnn.artifacts.report import Cost, Evaluation, PairFigures, Protocol, RankFigures, ReliabilityRow
+from largegnn.artifacts.report import (
+    Cost,
+    Evaluation,
+    PairFigures,
+    Protocol,
+    RankFigures,
+    ReliabilityRow,
+    UpdateCost,
+    UpdatePairs,
+    UpdateReport,
+)
 from largegnn.artifacts.task import AlignmentTask, SeedsFrom, StringTable, TaskNames
 
 __all__ = [
+    "EXAMPLES",
+    "MAPPINGS",
     "REASONS",
     "Alignment",
     "AlignmentTask",
     "CandidateGraph",
+    "ClusterUse",
     "Cost",
     "DivisionPlan",
     "EdgeRanks",
@@ -32,6 +42,8 @@ __all__ = [
     "Evaluation",
     "FloatArray",
     "IntArray",
+    "LiteralEvidence",
+    "Literals",
     "Mask",
     "MergedGraph",
     "Neighbors",
@@ -50,8 +62,13 @@ __all__ = [
     "SubgraphSet",
     "TaskNames",
     "TrainedModel",
+    "UpdateCost",
+    "UpdatePairs",
+    "UpdateReport",
     "are_among",
+    "check_range",
     "from_plain",
+    "frozen",
     "pair_keys",
     "to_plain",
 ]

@@ -1,7 +1,8 @@
-"""The kinds of arrays that pass between stages, and what every artifact checks of its own when it is made."""
+"""The arrays that pass between steps: their types, the checks of an artifact on creation, and sets of pairs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,17 @@ import numpy.typing as npt
 
 from largegnn.errors import ArtifactError
 
-__all__ = ["FloatArray", "IntArray", "Mask", "check_offsets", "check_range", "frozen"]
+__all__ = [
+    "FloatArray",
+    "IntArray",
+    "Mask",
+    "are_among",
+    "check_offsets",
+    "check_range",
+    "freeze_fields",
+    "frozen",
+    "pair_keys",
+]
 
 IntArray = npt.NDArray[Any]  # whole numbers: ids in int32, offsets in int64
 FloatArray = npt.NDArray[np.float32]
@@ -30,6 +41,14 @@ def frozen(array: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int | None, 
     return result
 
 
+def freeze_fields(
+    artifact: object, names: Iterable[str], dtype: npt.DTypeLike, shape: tuple[int | None, ...] = (None,)
+) -> None:
+    """Replace these fields of a frozen dataclass by read-only arrays of this type and shape."""
+    for name in names:
+        object.__setattr__(artifact, name, frozen(getattr(artifact, name), dtype, shape, name))
+
+
 def check_range(array: IntArray, low: int, high: int, name: str) -> None:
     """Refuse values outside low <= value < high."""
     if array.size and (int(array.min()) < low or int(array.max()) >= high):
@@ -37,6 +56,23 @@ def check_range(array: IntArray, low: int, high: int, name: str) -> None:
 
 
 def check_offsets(ptr: IntArray, total: int, name: str) -> None:
-    """Refuse CSR offsets that do not climb from 0 to `total`."""
+    """Refuse CSR offsets that do not ascend from 0 to `total`."""
     if ptr.size == 0 or ptr[0] != 0 or ptr[-1] != total or bool(np.any(np.diff(ptr) < 0)):
-        raise ArtifactError(f"{name} must climb from 0 to {total}")
+        raise ArtifactError(f"{name} must ascend from 0 to {total}")
+
+
+def pair_keys(pairs: IntArray) -> IntArray:
+    """One number for each pair (p, 2), in the order of (source, target)."""
+    keys: IntArray = pairs[:, 0].astype(np.int64) << 32 | pairs[:, 1].astype(np.int64)
+    return keys
+
+
+def are_among(pairs: IntArray, links: IntArray) -> Mask:
+    """Which of the pairs (p, 2) are among the links (k, 2), (p,)."""
+    if not len(links):
+        return np.zeros(len(pairs), dtype=bool)
+    # Not np.isin: it hashes, and numbers packed like these collide, which is a hundred times slower.
+    wanted, known = pair_keys(pairs), np.sort(pair_keys(links))
+    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    found: Mask = known[place] == wanted
+    return found

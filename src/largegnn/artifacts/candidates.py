@@ -1,7 +1,7 @@
-"""The candidates of an alignment and the evidence for each: what channels give and decisions are made from.
+"""The neighbours that a search finds, and the candidates of an alignment with the evidence for each.
 
 A `CandidateGraph` is bipartite: one edge for each pair (source, target) that any channel proposed, with named columns
-of evidence. Structure gives `cosine` and `csls`, rules give `support`; scoring, selection and confidence look at this
+of evidence. Structure gives `cosine` and `csls`, rules give `support`; scoring, selection and confidence use this
 graph alone, and explanations show its columns.
 Memory: 8 bytes an edge and 4 for each column.
 """
@@ -16,11 +16,76 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from largegnn.artifacts.arrays import FloatArray, IntArray, Mask, frozen
-from largegnn.artifacts.pairs import are_among, pair_keys
+from largegnn.artifacts.arrays import FloatArray, IntArray, Mask, are_among, freeze_fields, frozen, pair_keys
 from largegnn.errors import ArtifactError
 
-__all__ = ["CandidateGraph", "EdgeRanks"]
+__all__ = ["CandidateGraph", "EdgeRanks", "Neighbors", "SearchRecord"]
+
+
+@dataclass(frozen=True)
+class SearchRecord:
+    """How a search was done.
+
+    `method` is the searcher used, `recall` its recall on a sample of `recall_sample` queries (None: the search was
+    exact); `num_float32` and `num_float64` count the queries for which a faster pass was not conclusive, so that one
+    of that precision followed.
+    """
+
+    method: str
+    recall: float | None = None
+    recall_sample: int = 0
+    num_float32: int = 0
+    num_float64: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbors:
+    """For each query the nearest entities of the other side, best first.
+
+    `queries` (q,) ids, ascending; `ids` (q, k), -1 where there are fewer than k; `scores` (q, k) cosine, higher is
+    closer, -inf where there is no neighbour. Inside a searcher, ids are row numbers.
+    """
+
+    queries: IntArray
+    ids: IntArray
+    scores: FloatArray
+    record: SearchRecord = SearchRecord("given")
+
+    def __post_init__(self) -> None:
+        freeze_fields(self, ["queries"], np.int32)
+        freeze_fields(self, ["ids"], np.int32, (len(self.queries), None))
+        freeze_fields(self, ["scores"], np.float32, self.ids.shape)
+        if bool(np.any(np.diff(self.queries) <= 0)):
+            raise ArtifactError("the queries of a search must be strictly ascending")
+
+    @classmethod
+    def none(cls, k: int) -> Neighbors:
+        """No query: the result of a search that was not made."""
+        return cls(np.empty(0), np.empty((0, k)), np.empty((0, k), dtype=np.float32))
+
+    @property
+    def k(self) -> int:
+        """How many neighbours a query may have."""
+        return int(self.ids.shape[1])
+
+    def answered(self) -> Neighbors:
+        """The queries that have a neighbour, with their neighbours."""
+        rows = np.flatnonzero((self.ids >= 0).any(axis=1))
+        if len(rows) == len(self.queries):
+            return self
+        return Neighbors(self.queries[rows], self.ids[rows], self.scores[rows], self.record)
+
+    def of(self, entities: IntArray) -> Neighbors:
+        """What was found for these entities (m,), ascending, all of them queries."""
+        rows = self.row_of(entities)
+        return Neighbors(self.queries[rows], self.ids[rows], self.scores[rows], self.record)
+
+    def row_of(self, entities: IntArray) -> IntArray:
+        """The row of each of these entities (m,) among the queries, (m,); -1 for those that are not queries."""
+        if not len(self.queries):
+            return np.full(len(entities), -1, dtype=np.int64)
+        row = np.minimum(np.searchsorted(self.queries, entities), len(self.queries) - 1)
+        return np.where(self.queries[row] == entities, row, -1)
 
 
 class EdgeRanks(NamedTuple):
@@ -39,10 +104,10 @@ class CandidateGraph:
     evidence: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sources", frozen(self.sources, np.int32, (None,), "sources"))
-        object.__setattr__(self, "targets", frozen(self.targets, np.int32, (len(self.sources),), "targets"))
+        freeze_fields(self, ["sources"], np.int32)
+        freeze_fields(self, ["targets"], np.int32, self.sources.shape)
         columns = {
-            name: frozen(values, np.float32, (len(self.sources),), f"the evidence {name}")
+            name: frozen(values, np.float32, self.sources.shape, f"the evidence {name}")
             for name, values in self.evidence.items()
         }
         object.__setattr__(self, "evidence", MappingProxyType(columns))
@@ -65,11 +130,11 @@ class CandidateGraph:
         """The graph without the edges of these pairs (p, 2)."""
         if not len(pairs):
             return self
-        gone = are_among(self.pairs(), pairs)
-        if not gone.any():
+        removed = are_among(self.pairs(), pairs)
+        if not removed.any():
             return self
-        evidence = {name: values[~gone] for name, values in self.evidence.items()}
-        return CandidateGraph(self.sources[~gone], self.targets[~gone], evidence)
+        evidence = {name: values[~removed] for name, values in self.evidence.items()}
+        return CandidateGraph(self.sources[~removed], self.targets[~removed], evidence)
 
     def pairs(self, edges: IntArray | slice = slice(None)) -> IntArray:
         """The pairs (m, 2) of these edges, of all by default."""
@@ -77,19 +142,19 @@ class CandidateGraph:
 
     def find(self, pairs: IntArray) -> IntArray:
         """The edge of each pair (p, 2), or -1, (p,)."""
-        at, is_there = self.places(pair_keys(pairs))
-        return np.where(is_there, at, -1)
+        place, is_present = self.places(pair_keys(pairs))
+        return np.where(is_present, place, -1)
 
     def places(self, wanted: IntArray, edges: slice = slice(None)) -> tuple[IntArray, Mask]:
-        """Before which of these edges, from the first on, each key (p,) belongs; whether it is that edge's own."""
+        """The position of each key (p,) among these edges, and whether the edge there has that very key."""
         keys = self.sources[edges].astype(np.int64)
         keys <<= 32
         keys |= self.targets[edges]
-        at = np.searchsorted(keys, wanted)
-        is_there: Mask = at < len(keys)
-        is_there[is_there] = keys[at[is_there]] == wanted[is_there]
-        return at, is_there
+        place = np.searchsorted(keys, wanted)
+        is_present: Mask = place < len(keys)
+        is_present[is_present] = keys[place[is_present]] == wanted[is_present]
+        return place, is_present
 
-    def columns_but(self, left_out: Iterable[str]) -> tuple[str, ...]:
-        """The names of the evidence, in the order it was given, but for some."""
-        return tuple(name for name in self.evidence if name not in set(left_out))
+    def columns_but(self, excluded: Iterable[str]) -> tuple[str, ...]:
+        """The names of the evidence in its order, without those excluded."""
+        return tuple(name for name in self.evidence if name not in set(excluded))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largegnn.artifacts.arrays import IntArray, check_offsets, check_range, frozen
+from largegnn.artifacts.arrays import IntArray, check_offsets, check_range, freeze_fields
 from largegnn.errors import ArtifactError
 
 __all__ = ["DivisionPlan", "MergedGraph", "Partition", "PartitionQuality", "Subgraph", "SubgraphSet"]
@@ -27,14 +27,8 @@ class MergedGraph:
     node_weights: IntArray
 
     def __post_init__(self) -> None:
-        for name, dtype in (
-            ("node_of_entity", np.int32),
-            ("neighbor_ptr", np.int64),
-            ("neighbors", np.int32),
-            ("edge_weights", np.int32),
-            ("node_weights", np.int32),
-        ):
-            object.__setattr__(self, name, frozen(getattr(self, name), dtype, (None,), name))
+        freeze_fields(self, ["node_of_entity", "neighbors", "edge_weights", "node_weights"], np.int32)
+        freeze_fields(self, ["neighbor_ptr"], np.int64)
         check_offsets(self.neighbor_ptr, len(self.neighbors), "neighbor_ptr")
         if len(self.node_weights) != self.num_nodes or len(self.edge_weights) != len(self.neighbors):
             raise ArtifactError("weights do not match the graph they weigh")
@@ -71,8 +65,8 @@ class Partition:
     part_ptr: IntArray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "entities", frozen(self.entities, np.int32, (None,), "entities"))
-        object.__setattr__(self, "part_ptr", frozen(self.part_ptr, np.int64, (None,), "part_ptr"))
+        freeze_fields(self, ["entities"], np.int32)
+        freeze_fields(self, ["part_ptr"], np.int64)
         check_offsets(self.part_ptr, len(self.entities), "part_ptr")
         check_range(self.entities, 0, self.num_entities, "entities")
         climbs = np.diff(self.entities) > 0
@@ -91,7 +85,7 @@ class Partition:
 
     @property
     def num_parts(self) -> int:
-        """How many parts there are."""
+        """The number of parts."""
         return len(self.part_ptr) - 1
 
     @property
@@ -124,9 +118,9 @@ class Subgraph:
     seeds: IntArray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "entities", frozen(self.entities, np.int32, (None,), "entities"))
-        object.__setattr__(self, "triples", frozen(self.triples, np.int32, (None, 3), "triples"))
-        object.__setattr__(self, "seeds", frozen(self.seeds, np.int32, (None, 2), "seeds"))
+        freeze_fields(self, ["entities"], np.int32)
+        freeze_fields(self, ["triples"], np.int32, (None, 3))
+        freeze_fields(self, ["seeds"], np.int32, (None, 2))
         check_range(self.triples[:, (0, 2)], 0, len(self.entities), "triples' local ids")
         check_range(self.seeds, 0, len(self.entities), "seeds' local ids")
 
@@ -135,8 +129,8 @@ class Subgraph:
 class SubgraphSet:
     """All subgraphs of a division in six flat arrays, so that they can be memory-mapped and read one at a time.
 
-    Subgraph i owns the rows `entities[entity_ptr[i]:entity_ptr[i + 1]]`, and the same of `triples` and `seeds`; what
-    the rows mean is said at `Subgraph`. Only the offsets are checked here: creation never reads the rows.
+    Subgraph i has the rows `entities[entity_ptr[i]:entity_ptr[i + 1]]`, and the same of `triples` and `seeds`, as
+    described at `Subgraph`. Only the offsets are checked here: creation never reads the rows.
     """
 
     entities: IntArray
@@ -147,19 +141,19 @@ class SubgraphSet:
     seed_ptr: IntArray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "entities", frozen(self.entities, np.int32, (None,), "entities"))
-        object.__setattr__(self, "triples", frozen(self.triples, np.int32, (None, 3), "triples"))
-        object.__setattr__(self, "seeds", frozen(self.seeds, np.int32, (None, 2), "seeds"))
+        freeze_fields(self, ["entities"], np.int32)
+        freeze_fields(self, ["triples"], np.int32, (None, 3))
+        freeze_fields(self, ["seeds"], np.int32, (None, 2))
+        freeze_fields(self, ["entity_ptr", "triple_ptr", "seed_ptr"], np.int64)
         for name, rows in (("entity_ptr", self.entities), ("triple_ptr", self.triples), ("seed_ptr", self.seeds)):
-            ptr = frozen(getattr(self, name), np.int64, (None,), name)
-            object.__setattr__(self, name, ptr)
+            ptr = getattr(self, name)
             check_offsets(ptr, len(rows), name)
             if len(ptr) != len(self.entity_ptr):
                 raise ArtifactError(f"{name} counts {len(ptr) - 1} subgraphs, entity_ptr {len(self)}")
 
     @classmethod
     def empty(cls) -> SubgraphSet:
-        """No subgraphs, for whom the whole graph is enough."""
+        """No subgraphs, for callers that need the whole graph only."""
         none, start = np.empty(0), np.zeros(1)
         return cls(none, start, none, start, none, start)
 
@@ -188,7 +182,7 @@ class DivisionPlan:
 
 @dataclass(frozen=True)
 class PartitionQuality:
-    """How much of the graphs and of the links survives a division.
+    """The share of the graphs and of the links that a division keeps.
 
     Shares are of what there is; a share of nothing (no test links, say) is None. `edge_cut` is the share of the merged
     graph's edges whose two nodes share no part. Sizes count entities.

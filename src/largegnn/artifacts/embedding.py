@@ -1,17 +1,17 @@
-"""What training makes: parameters, and a vector for each entity."""
+"""The results of training: parameters, a vector for each entity, and records of epochs, rounds and cluster use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from largegnn.artifacts.arrays import frozen
+from largegnn.artifacts.arrays import freeze_fields
 from largegnn.errors import ArtifactError
 
-__all__ = ["EntityEmbeddings", "TrainedModel"]
+__all__ = ["ClusterUse", "EntityEmbeddings", "EpochRecord", "RoundRecord", "TrainedModel"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +29,9 @@ class TrainedModel:
     members: int = 1
 
     def __post_init__(self) -> None:
-        for name, shape in (
-            ("entity_rows", (None, None)),
-            ("relation_rows", (None, self.entity_rows.shape[1])),
-            ("encoder_weights", (None,)),
-        ):
-            object.__setattr__(self, name, frozen(getattr(self, name), np.float32, shape, name))
+        freeze_fields(self, ["entity_rows"], np.float32, (None, None))
+        freeze_fields(self, ["relation_rows"], np.float32, (None, self.entity_rows.shape[1]))
+        freeze_fields(self, ["encoder_weights"], np.float32)
         if len(self.relation_rows) % 2:
             raise ArtifactError(f"{len(self.relation_rows)} relation rows; each relation has two, forward and inverse")
         if self.members < 1 or self.entity_rows.shape[1] % self.members or len(self.encoder_weights) % self.members:
@@ -74,10 +71,70 @@ class EntityEmbeddings:
     covered: npt.NDArray[np.bool_]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "vectors", frozen(self.vectors, np.float32, (None, None), "vectors"))
-        object.__setattr__(self, "covered", frozen(self.covered, np.bool_, (len(self.vectors),), "covered"))
+        freeze_fields(self, ["vectors"], np.float32, (None, None))
+        freeze_fields(self, ["covered"], np.bool_, (len(self.vectors),))
 
     @classmethod
     def none(cls, num_entities: int) -> EntityEmbeddings:
         """No entity has a vector: nothing was trained."""
         return cls(np.zeros((num_entities, 1), dtype=np.float32), np.zeros(num_entities, dtype=bool))
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """One epoch of a member of the ensemble: mean loss of its steps, H@1 on the valid links if measured, seconds."""
+
+    epoch: int
+    loss: float
+    valid_hits: float | None
+    seconds: float
+    member: int = 0
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """One self-training round: its pseudo-seeds, how many of those that touch a valid link are right, and its H@1.
+
+    `share_right` and `valid_hits` are None where there are no valid links to judge by; `kept` is False for a round that
+    did harm.
+    """
+
+    round: int
+    num_pseudo_seeds: int
+    num_judged: int
+    share_right: float | None
+    valid_hits: float | None
+    kept: bool
+
+
+@dataclass(frozen=True)
+class ClusterUse:
+    """The use that a training made of a cluster: most nodes and workers at a time, visits, and what was repeated.
+
+    `mean_staleness` and `most_stale` count the visits that other workers finished during one; `shared_rows` are rows
+    that another visit had changed meanwhile; `visit_seconds` are those of the visits alone, over all workers.
+    """
+
+    num_nodes: int
+    num_workers: int
+    num_visits: int
+    visits_repeated: int
+    epochs_repeated: int
+    bytes_sent: int
+    mean_staleness: float
+    most_stale: int
+    shared_rows: int
+    visit_seconds: float
+    visit_cpu_seconds: float
+    peak_worker_mb: float
+
+    @classmethod
+    def joined(cls, uses: Sequence[ClusterUse]) -> ClusterUse:
+        """The use of several trainings, one after the other, together."""
+        counts = ("num_visits", "visits_repeated", "epochs_repeated", "bytes_sent", "shared_rows")
+        sums = (*counts, "visit_seconds", "visit_cpu_seconds")
+        most = ("num_nodes", "num_workers", "most_stale", "peak_worker_mb")
+        staleness = sum(use.mean_staleness * use.num_visits for use in uses)
+        values = {name: sum(getattr(use, name) for use in uses) for name in sums}
+        values |= {name: max(getattr(use, name) for use in uses) for name in most}
+        return cls(**values, mean_staleness=staleness / max(values["num_visits"], 1))

@@ -1,26 +1,28 @@
-"""Names and values as they stand in the graphs: one row for each statement whose object is a literal."""
+"""Names and values of both graphs, and the evidence that comparing them gives."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from largegnn.artifacts.arrays import IntArray, check_range, frozen
+from largegnn.artifacts.arrays import FloatArray, IntArray, Mask, check_range, freeze_fields
+from largegnn.artifacts.candidates import CandidateGraph
 from largegnn.artifacts.task import StringTable
 from largegnn.errors import ArtifactError
 
-__all__ = ["Literals"]
+__all__ = ["LiteralEvidence", "Literals"]
 
 
 @dataclass(frozen=True, eq=False)
 class Literals:
-    """The literals of both graphs, columns of one length, distinct and ascending by entity.
+    """The literals of both graphs: a row for each statement whose object is a literal, distinct, ascending by entity.
 
     `entities` (m,) entity ids; `predicates`, `datatypes`, `languages` (m,) numbers into the tables of their names,
-    which are sorted and where "" stands for none; `values` the texts. Predicates are numbered for both sides together,
-    and a predicate that both graphs use has one number. The literals of an entity are sorted by predicate, datatype,
-    language and value.
+    which are sorted and where "" stands for no name; `values` the texts. Predicates are numbered for both sides
+    together, and a predicate that both graphs use has one number. The literals of an entity are sorted by predicate,
+    datatype, language and value.
     """
 
     entities: IntArray
@@ -33,10 +35,8 @@ class Literals:
     language_names: StringTable
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "entities", frozen(self.entities, np.int32, (None,), "entities"))
-        rows = (len(self.entities),)
-        for name in ("predicates", "datatypes", "languages"):
-            object.__setattr__(self, name, frozen(getattr(self, name), np.int32, rows, name))
+        freeze_fields(self, ["entities"], np.int32)
+        freeze_fields(self, ["predicates", "datatypes", "languages"], np.int32, self.entities.shape)
         if len(self.values) != len(self.entities):
             raise ArtifactError(f"{len(self.values)} values for {len(self.entities)} literals")
         if bool(np.any(np.diff(self.entities) < 0)):
@@ -72,3 +72,46 @@ class Literals:
         """No literals at all."""
         none, nothing = np.empty(0), StringTable.from_strings(())
         return cls(none, none, nothing, none, none, nothing, nothing, nothing)
+
+
+@dataclass(frozen=True, eq=False)
+class LiteralEvidence:
+    """Candidate pairs (e, 2), ascending by source and target, with evidence (c, e) by the names in `columns`.
+
+    `anchors` (a, 2) are pairs that are almost certainly right by this evidence, most confident first; without seeds
+    training starts from them. There are none where seeds are given. `duplicates` (d, 2) are entities of one side that
+    are probably the same.
+    """
+
+    pairs: IntArray
+    columns: tuple[str, ...]
+    evidence: FloatArray
+    anchors: IntArray
+    duplicates: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        freeze_fields(self, ["pairs", "anchors", "duplicates"], np.int32, (None, 2))
+        freeze_fields(self, ["evidence"], np.float32, (len(self.columns), len(self.pairs)))
+
+    @classmethod
+    def of(cls, graph: CandidateGraph, anchors: IntArray, duplicates: IntArray) -> LiteralEvidence:
+        """The candidates of a graph, its anchors, and the duplicates within either side."""
+        columns = tuple(graph.evidence)
+        matrix = np.array([graph.column(name) for name in columns], dtype=np.float32).reshape(len(columns), len(graph))
+        return cls(graph.pairs(), columns, matrix, anchors, duplicates)
+
+    @classmethod
+    def empty(cls) -> LiteralEvidence:
+        """No candidates, anchors or duplicates."""
+        return cls(np.empty((0, 2)), (), np.zeros((0, 0), dtype=np.float32), np.empty((0, 2)))
+
+    def among(self, entities: Mask) -> LiteralEvidence:
+        """The candidates whose two ends are among these entities (n,)."""
+        inside = entities[self.pairs].all(axis=1) if len(self.pairs) else np.zeros(0, dtype=bool)
+        return dataclasses.replace(self, pairs=self.pairs[inside], evidence=self.evidence[:, inside])
+
+    def graph(self) -> CandidateGraph:
+        """The candidates with their evidence."""
+        evidence = dict(zip(self.columns, self.evidence, strict=True))
+        return CandidateGraph(self.pairs[:, 0], self.pairs[:, 1], evidence)

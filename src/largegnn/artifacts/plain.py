@@ -1,7 +1,7 @@
-"""Typed values as plain ones, for JSON, and back.
+"""Convert typed values to plain ones, for JSON, and back.
 
 In: frozen dataclasses of plain values, tuples, mappings and other such dataclasses. Out: dicts and lists, and from
-those the dataclasses again, by their type hints. Needs nothing installed: a run folder is read on any machine.
+those the dataclasses again, by their type hints. No package is needed: a run folder can be read on any machine.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _read(kind: Any, value: Any) -> Any:
         names = {field.name for field in dataclasses.fields(kind)}
         return kind(**{name: _read(hints[name], entry) for name, entry in value.items() if name in names})
     if origin is tuple:
-        # Text and mappings can be gone through as well, and are no list.
+        # Text and mappings can be iterated as well, but are not lists.
         if not isinstance(value, list | tuple):
             raise TypeError(f"expected a list, found {value!r:.60}")
         if len(arguments) == 2 and arguments[1] is Ellipsis:

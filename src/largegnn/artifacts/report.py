@@ -1,11 +1,23 @@
-"""What is said about a run: figures with their protocol, costs, and what to expect of the pairs."""
+"""Figures of a run with their protocol, costs, and the record of an update."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Cost", "Evaluation", "PairFigures", "Protocol", "RankFigures", "ReliabilityRow"]
+__all__ = [
+    "Cost",
+    "Evaluation",
+    "PairFigures",
+    "Protocol",
+    "RankFigures",
+    "ReliabilityRow",
+    "UpdateCost",
+    "UpdatePairs",
+    "UpdateReport",
+]
+
+Sides = tuple[int, int]  # of the source, of the target
 
 
 @dataclass(frozen=True)
@@ -95,3 +107,50 @@ class Evaluation:
     real: Mapping[str, PairFigures] | None
     reliability: tuple[ReliabilityRow, ...] | None
     test_kept: float | None
+
+
+@dataclass(frozen=True)
+class UpdateCost:
+    """How many of `links` valid links are found with trained rows, and with a row as if one end had come later.
+
+    The ends that are hidden lie on `hidden_sides`; `candidates` links compete.
+    """
+
+    hidden_sides: tuple[str, ...]
+    candidates: int
+    links: int
+    found_trained: int
+    found_added: int
+
+    @property
+    def ratio(self) -> float | None:
+        """How often an added entity is found, against a trained one."""
+        return self.found_added / self.found_trained if self.found_trained else None
+
+
+@dataclass(frozen=True)
+class UpdatePairs:
+    """Results of the new entities: accepted pairs that touch one, and test links that do."""
+
+    pairs: int
+    pairs_both_new: int
+    test_links: int
+    test_links_found: int
+
+
+@dataclass(frozen=True)
+class UpdateReport:
+    """What was added to `run`, (source, target); entities training did not see, by how they came to their rows."""
+
+    run: str
+    entities: Sides
+    relations: Sides
+    triples: Sides
+    seeds: int
+    embedded: Sides
+    beside_known: Sides
+    not_reached: Sides
+    known_neighbors: float
+    formerly_isolated: int
+    cost: UpdateCost | None
+    pairs: UpdatePairs | None = None

@@ -1,4 +1,4 @@
-"""The task: two graphs, the known links between them, and what everything is called."""
+"""The task: two graphs, the known links between them, and the names of entities and relations."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from typing import Literal
 
 import numpy as np
 
-from largegnn.artifacts.arrays import IntArray, Mask, check_offsets, check_range, frozen
-from largegnn.artifacts.pairs import are_among
+from largegnn.artifacts.arrays import IntArray, Mask, are_among, check_offsets, check_range, freeze_fields
 from largegnn.errors import ArtifactError
 
 __all__ = ["AlignmentTask", "SeedsFrom", "StringTable", "TaskNames"]
 
 SeedsFrom = Literal["train", "train+valid"]
 _HELD_OUT_EVERY = 10
-_FEWEST_VALID = 30  # given ones that make choices by themselves
+_FEWEST_VALID = 30  # given valid links that suffice without held-out anchors
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +27,8 @@ class AlignmentTask:
     `train_links`, `valid_links`, `test_links` (k, 2) int32: source entity, target entity; sorted, distinct.
     `anchors` (k, 2) are pairs found by names and values that training starts from where seeds are few; unlike seeds
     they are not known to be right, and their entities are matched like all others.
-    `reviewed` (k, 2) are the train links that reviewers accepted: right, but chosen, and so no sample to learn from.
-    `forbidden` (k, 2) are pairs that are known to be wrong: they are no candidates, no anchors and no pseudo-seeds.
+    `reviewed` (k, 2) are the train links that reviewers accepted: right, but selected, so not a sample to learn from.
+    `forbidden` (k, 2) are pairs known to be wrong: never candidates, anchors or pseudo-seeds.
     """
 
     num_source_entities: int
@@ -45,8 +44,8 @@ class AlignmentTask:
     forbidden: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
 
     def __post_init__(self) -> None:
-        triples = frozen(self.triples, np.int32, (None, 3), "triples")
-        object.__setattr__(self, "triples", triples)
+        freeze_fields(self, ["triples"], np.int32, (None, 3))
+        triples = self.triples
         check_range(triples[:, (0, 2)], 0, self.num_entities, "triples' entities")
         check_range(triples[:, 1], 0, self.num_relations, "triples' relations")
         on_source = triples[:, 0] < self.num_source_entities
@@ -54,9 +53,10 @@ class AlignmentTask:
             raise ArtifactError("a triple joins a source entity with a target entity")
         if bool(np.any(on_source != (triples[:, 1] < self.num_source_relations))):
             raise ArtifactError("a triple uses a relation of the other side")
-        for name in ("train_links", "valid_links", "test_links", "anchors", "reviewed", "forbidden"):
-            links = frozen(getattr(self, name), np.int32, (None, 2), name)
-            object.__setattr__(self, name, links)
+        names = ["train_links", "valid_links", "test_links", "anchors", "reviewed", "forbidden"]
+        freeze_fields(self, names, np.int32, (None, 2))
+        for name in names:
+            links = getattr(self, name)
             check_range(links[:, 0], 0, self.num_source_entities, f"{name}' sources")
             check_range(links[:, 1], self.num_source_entities, self.num_entities, f"{name}' targets")
 
@@ -81,27 +81,27 @@ class AlignmentTask:
         return counts
 
     def without_test_links(self) -> AlignmentTask:
-        """The task as every stage but the last may see it."""
+        """The task without the links that only evaluation may use."""
         return dataclasses.replace(self, test_links=self.test_links[:0])
 
     def held_out(self, seeds_from: SeedsFrom = "train") -> IntArray:
-        """The valid links that are no seeds, (k, 2): what choices may be made by."""
+        """The valid links that are not seeds, (k, 2), by which choices may be made."""
         return self.valid_links if seeds_from == "train" else self.valid_links[:0]
 
     def free(self, seeds_from: SeedsFrom = "train") -> Mask:
-        """Which entities are no seeds, (num_entities,)."""
+        """Which entities are not in a seed pair, (num_entities,)."""
         free = np.ones(self.num_entities, dtype=bool)
         free[self.given_seeds(seeds_from).ravel()] = False
         return free
 
     def with_anchors(self, anchors: IntArray) -> AlignmentTask:
-        """The task with anchors (k, 2), surest first, to train on; some are held out where valid links are few."""
-        taken = self.given_seeds("train+valid")
-        is_taken = np.isin(anchors[:, 0], taken[:, 0]) | np.isin(anchors[:, 1], taken[:, 1])
-        fresh = anchors[~(is_taken | are_among(anchors, self.forbidden))]
+        """The task with anchors (k, 2), most confident first, to train on; some are held out if valid links are few."""
+        given = self.given_seeds("train+valid")
+        is_given = np.isin(anchors[:, 0], given[:, 0]) | np.isin(anchors[:, 1], given[:, 1])
+        fresh = anchors[~(is_given | are_among(anchors, self.forbidden))]
         if not len(fresh):
             return self
-        # A handful of links cannot tell what vectors are worth beside names, nor when training has gone far enough.
+        # A handful of links cannot weigh vectors against names, nor decide when to stop training.
         if len(self.valid_links) >= _FEWEST_VALID:
             return dataclasses.replace(self, anchors=_sorted_links(fresh))
         held_out = np.zeros(len(fresh), dtype=bool)
@@ -110,13 +110,13 @@ class AlignmentTask:
         return dataclasses.replace(self, anchors=_sorted_links(fresh[~held_out]), valid_links=_sorted_links(valid))
 
     def given_seeds(self, seeds_from: SeedsFrom = "train") -> IntArray:
-        """The known links training may see, (k, 2): the honest protocol's `train`, or the paper's `train+valid`."""
+        """Known links that training may use, (k, 2): the honest protocol's `train`, or the paper's `train+valid`."""
         if seeds_from == "train":
             return self.train_links
         return _sorted_links(np.concatenate([self.train_links, self.valid_links]))
 
     def seeds(self, seeds_from: SeedsFrom = "train") -> IntArray:
-        """What training starts from, (k, 2): the given seeds, and the anchors where there are some."""
+        """The pairs that training starts from, (k, 2): the given seeds and the anchors."""
         given = self.given_seeds(seeds_from)
         return _sorted_links(np.concatenate([given, self.anchors])) if len(self.anchors) else given
 
@@ -134,8 +134,8 @@ class StringTable:
     data_ptr: IntArray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "data", frozen(self.data, np.uint8, (None,), "data"))
-        object.__setattr__(self, "data_ptr", frozen(self.data_ptr, np.int64, (None,), "data_ptr"))
+        freeze_fields(self, ["data"], np.uint8)
+        freeze_fields(self, ["data_ptr"], np.int64)
         check_offsets(self.data_ptr, len(self.data), "data_ptr")
 
     @classmethod
@@ -169,7 +169,7 @@ class StringTable:
 
 @dataclass(frozen=True, eq=False)
 class TaskNames:
-    """What the ids of an `AlignmentTask` are called in the user's files."""
+    """The names of the ids of an `AlignmentTask` in the user's files."""
 
     entities: StringTable
     relations: StringTable

@@ -12,7 +12,7 @@ from largegnn.cli import options
 from largegnn.cli.evaluate import RunArgument
 from largegnn.cli.tables import number, print_table
 from largegnn.errors import InputError
-from largegnn.seams.tables import EXPORTERS
+from largegnn.parts import EXPORTERS
 
 __all__ = ["export_command"]
 

@@ -12,7 +12,7 @@ from largegnn.cli import options
 from largegnn.cli.tables import number, print_table
 
 if TYPE_CHECKING:
-    from largegnn.artifacts.update import UpdateCost, UpdateReport
+    from largegnn.artifacts import UpdateCost, UpdateReport
 
 __all__ = ["update_command"]
 

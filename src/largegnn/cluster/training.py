@@ -22,8 +22,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from largegnn.artifacts import FloatArray, IntArray, SubgraphSet
-from largegnn.artifacts.history import ClusterUse
+from largegnn.artifacts import ClusterUse, FloatArray, IntArray, SubgraphSet
 from largegnn.cluster.entity_table import ShardedTable, ShardLostError
 from largegnn.cluster.workers import RayWorkers, pack, unpack
 from largegnn.embedding.model import EmbeddingModel

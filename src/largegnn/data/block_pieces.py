@@ -29,7 +29,7 @@ from largegnn.data.readers import read_triples, tidied_batch
 from largegnn.data.recognise import recognise
 from largegnn.errors import InputError
 from largegnn.machine.worker_pool import WorkerPool, processor_pool
-from largegnn.seams.tables import READERS
+from largegnn.parts import READERS
 
 __all__ = ["code_block", "code_range", "shared_attributes", "shared_triples"]
 

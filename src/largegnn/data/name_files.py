@@ -17,7 +17,7 @@ from largegnn.data.batch import LiteralBatch, ReadCounts, TripleBatch
 from largegnn.data.iri import PACKED
 from largegnn.data.literal_syntax import tidied
 from largegnn.data.recognise import recognise
-from largegnn.seams.tables import READERS
+from largegnn.parts import READERS
 
 __all__ = ["NAME_PREDICATE", "read_names"]
 

@@ -12,7 +12,7 @@ from largegnn.data.batch import LinkBatch, ReadCounts, TripleBatch, no_names
 from largegnn.data.literal_syntax import tidied
 from largegnn.data.recognise import plain_name, recognise, recognise_table
 from largegnn.errors import InputError
-from largegnn.seams.tables import READERS
+from largegnn.parts import READERS
 
 __all__ = ["read_links", "read_rows", "read_triples", "tidied_batch"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from largegnn.data.compression import SUFFIXES, read_head
 from largegnn.errors import InputError
-from largegnn.seams.tables import READERS
+from largegnn.parts import READERS
 
 __all__ = ["looks_like_triples", "plain_name", "recognise", "recognise_table"]
 

@@ -1,15 +1,17 @@
-"""CPS, LargeEA's partition: one graph is divided first, the other is drawn after it along the seeds.
+"""Divide both graphs by CPS, the partition of LargeEA, or SBP, the partition of LIME: the baselines of the paper.
 
-In: the task, its seeds, the number of parts. Out: a `Partition` into disjoint blocks that cover every entity.
-The idea: METIS divides the leading graph. The seed partners of one part's seeds form a group in the following graph;
-heavy edges hold the group together and edges between groups are cut, so that METIS on the following graph tends to keep
-each group in one part. Parts of the two sides are then married by the seeds they share.
-Cost: METIS on either graph, and sparse matrix assembly.
+In: the task, its seeds, the number of parts. Out: a `Partition` that covers every entity; the blocks of SBP overlap.
+CPS: METIS divides the leading graph. The seed partners of one part's seeds form a group in the following graph; heavy
+edges hold the group together and edges between groups are cut, so that METIS on the following graph tends to keep each
+group in one part. Stable matching pairs the parts of the two sides by the seeds they share.
+SBP: CPS led by the source, each block united with the block of CPS led by the target with which it shares most seeds; a
+block of the second may be used several times or never. Cost: METIS on either graph, for SBP twice.
 
-# Paper: LargeEA's METIS-CPS with stable matching, the baseline "CPS" of the tables. Both graphs first get the other's
-#     triples between seeds. Edges count once however many triples they stand for, as in LargeEA's code.
-# Departs: it gets the true seeds; preferences are plain counts of shared seeds on both sides, and every part finds a
-#     partner, so no entity is lost.
+# Paper: LargeEA's METIS-CPS with stable matching and LIME's SBP, the baselines "CPS" and "SBP" of the tables. Both
+#     graphs first get the other's triples between seeds. Edges count once however many triples they stand for, as in
+#     LargeEA's code.
+# Departs: CPS gets the true seeds; preferences are plain counts of shared seeds on both sides, and every part finds a
+#     partner, so no entity is lost. Both runs of SBP are this CPS.
 """
 
 from __future__ import annotations
@@ -19,9 +21,8 @@ from scipy import sparse
 
 from largegnn.artifacts import AlignmentTask, IntArray, Partition
 from largegnn.division.metis import partition_csr
-from largegnn.division.stable_matching import stable_matching
 
-__all__ = ["block_of_entity", "count_overlap", "cps"]
+__all__ = ["block_of_entity", "count_overlap", "cps", "sbp", "stable_matching"]
 
 _GROUP_WEIGHT = 1000
 _NO_GROUP = -1
@@ -30,6 +31,18 @@ _NO_GROUP = -1
 def cps(task: AlignmentTask, seeds: IntArray, num_parts: int, seed: int) -> Partition:
     """Divide both graphs into `num_parts` blocks, the source leading; `seeds` (k, 2)."""
     return Partition.from_labels(block_of_entity(task, seeds, num_parts, seed), num_parts)
+
+
+def sbp(task: AlignmentTask, seeds: IntArray, num_parts: int, seed: int) -> Partition:
+    """Divide both graphs into `num_parts` overlapping blocks; `seeds` (k, 2)."""
+    forward = block_of_entity(task, seeds, num_parts, seed)
+    backward = block_of_entity(task, seeds, num_parts, seed, target_leads=True)
+    ends = np.unique(seeds)
+    partner_of_block = count_overlap(forward[ends], backward[ends], num_parts).argmax(axis=1)
+    first, second = Partition.from_labels(forward, num_parts), Partition.from_labels(backward, num_parts)
+    blocks = [np.union1d(first.part(block), second.part(partner_of_block[block])) for block in range(num_parts)]
+    part_ptr = np.concatenate([[0], np.cumsum([len(block) for block in blocks], dtype=np.int64)])
+    return Partition(task.num_entities, np.concatenate(blocks), part_ptr)
 
 
 def block_of_entity(
@@ -47,7 +60,7 @@ def block_of_entity(
     heads, tails = _edges(task, seeds, follow)
     group = np.full(task.num_entities, _NO_GROUP, dtype=np.int32)
     group[seeds[:, follow]] = block[seeds[:, lead]]
-    heads, tails, weights = _draw_groups(heads, tails, group)
+    heads, tails, weights = _join_groups(heads, tails, group)
     part = _metis(heads, tails, weights, followers, num_parts, seed)
 
     follower_part = part[seeds[:, follow] - followers.start]
@@ -63,6 +76,32 @@ def count_overlap(first_labels: IntArray, second_labels: IntArray, num_parts: in
     return np.bincount(codes, minlength=num_parts**2).reshape(num_parts, num_parts)
 
 
+def stable_matching(overlap: IntArray) -> IntArray:
+    """The column of each row of `overlap` (n, n), (n,), by the method of Gale and Shapley; most overlap is preferred.
+
+    No row and column that are not matched would both prefer each other. Ties go to the lower number, so that there is
+    one result. Cost: O(n^2 log n).
+    """
+    size = len(overlap)
+    choices_of_row = np.argsort(-overlap, axis=1, kind="stable").tolist()
+    rank_in_column = np.empty_like(overlap)
+    np.put_along_axis(rank_in_column, np.argsort(-overlap, axis=0, kind="stable"), np.arange(size)[:, None], axis=0)
+    next_choice = [0] * size
+    row_of_column: list[int | None] = [None] * size
+    waiting = list(range(size))[::-1]
+    while waiting:
+        row = waiting.pop()
+        column = choices_of_row[row][next_choice[row]]
+        next_choice[row] += 1
+        current = row_of_column[column]
+        if current is None or rank_in_column[row, column] < rank_in_column[current, column]:
+            row_of_column[column] = row
+            row = current
+        if row is not None:
+            waiting.append(row)
+    return np.argsort(np.array(row_of_column))
+
+
 def _edges(task: AlignmentTask, seeds: IntArray, side: int) -> tuple[IntArray, IntArray]:
     """Both ends of the triples of one side (0 source, 1 target) and of the other side's triples between seeds."""
     # Where seeds are not one-to-one, the last partner of an entity stands for it.
@@ -75,7 +114,7 @@ def _edges(task: AlignmentTask, seeds: IntArray, side: int) -> tuple[IntArray, I
     return heads[usable], tails[usable]
 
 
-def _draw_groups(heads: IntArray, tails: IntArray, group: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+def _join_groups(heads: IntArray, tails: IntArray, group: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Cut edges between groups, add a star to each group, and weigh the edges inside; `group` is per entity."""
     members = np.flatnonzero(group != _NO_GROUP)
     _, first, inverse = np.unique(group[members], return_index=True, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Parts of a graph by KaMinPar, and the one door to its wheel.
+"""Divide a graph by KaMinPar; the only module that imports its wheel.
 
 In: a `MergedGraph`. Out: the part of each node, or a `Partition` of the entities.
 The idea: as with METIS, few and light edges between parts of about equally many entities. It clusters by label
@@ -36,7 +36,7 @@ _CHUNK = 1 << 20
 
 
 def is_installed() -> bool:
-    """Whether KaMinPar's wheel can be imported; there is none for some platforms."""
+    """Whether KaMinPar's wheel can be imported; some platforms have none."""
     return importlib.util.find_spec("kaminpar") is not None
 
 
@@ -57,7 +57,7 @@ def partition_graph(
     check_num_parts(num_parts, graph.num_nodes)
     if num_parts == 1:
         return np.zeros(graph.num_nodes, dtype=np.int32)
-    loaded = _handed_over(kaminpar, graph)
+    loaded = _load_graph(kaminpar, graph)
     kaminpar.reseed(seed % (2**31 - 1))
     solver = kaminpar.KaMinPar(num_threads, kaminpar.context_by_name(effort))
     part_of_node = np.fromiter(
@@ -66,8 +66,8 @@ def partition_graph(
     return without_empty_parts(part_of_node, num_parts)
 
 
-def _handed_over(kaminpar: Any, graph: MergedGraph) -> Any:
-    """The graph as KaMinPar holds it; what was written on the way is gone."""
+def _load_graph(kaminpar: Any, graph: MergedGraph) -> Any:
+    """The graph as KaMinPar holds it, by way of a temporary file."""
     size = _WORD * (4 + 2 * graph.num_nodes + 2 * len(graph.neighbors))
     with tempfile.NamedTemporaryFile(dir=_roomy_folder(size), prefix="largegnn-", suffix=".parhip") as file:
         try:
@@ -75,7 +75,7 @@ def _handed_over(kaminpar: Any, graph: MergedGraph) -> Any:
             file.flush()
         except OSError as error:
             raise StorageError(
-                f"the graph cannot be handed to KaMinPar: {error.strerror or error} ({file.name}, {size:,} bytes); "
+                f"the graph cannot be passed to KaMinPar: {error.strerror or error} ({file.name}, {size:,} bytes); "
                 "name a folder with more room in TMPDIR, or set division.partitioner=metis"
             ) from None
         return kaminpar.load_graph(file.name, kaminpar.GraphFileFormat.PARHIP)

@@ -1,4 +1,4 @@
-"""Landmarks: entities recalled into a part for what they connect (CLG, section 4.2 and Algorithm 2 of the paper).
+"""Recall landmarks into the parts: entities that connect them (CLG, section 4.2 and Algorithm 2 of the paper).
 
 In: the merged graph, any partition of its entities, the seeds, and the number of entities a part may reach (the cap).
 Out: a `Partition` again, each part with its landmarks; parts now overlap.
@@ -11,32 +11,77 @@ closer it is to the part (benefit). An entity two hops away needs one in between
 
 Everything happens on nodes. A node belongs to a part if any of its entities does, and is zero hops away from it. A
 recalled node brings every entity it has and the part lacks, so a seed node costs two or more of the cap. A partitioner
-other than METIS may put an entity into a part without its seed partner; such a half-present node is itself a candidate
-at zero hops, and what it brings is the missing partner.
+other than METIS may put an entity into a part without its seed partner; such a node is itself a candidate
+at zero hops, and brings the missing partner.
 
 Cost: three sparse products and one sort for the scores; per part one search two hops wide and a walk that ends with the
-budget. Memory: about fifteen bytes per node and thread, and the result.
+budget: O(edges at the part and one hop around it), O(nodes) byte reads, O(log) for each pair held. Memory: about
+fifteen bytes per node and thread, and the result.
 
 # Paper: eta 0.001, decay (lambda) 0.01, two hops; the stop value 0.49 belongs to phi and means "2 hops, else 0".
-# Departs: hops are counted on the merged graph, not in each graph apart; the cap holds for a part as a whole.
+#     The paper calls the result of Algorithm 2 optimal; it is greedy.
+# Departs: hops are counted on the merged graph, not in each graph apart; the cap holds for a part as a whole. In the
+#     walk, the current node is not lost when a pair goes before it; any taken neighbour connects, not the best only;
+#     pairs are in a heap, not in a dictionary keyed by score; held pairs are released and flushed; the last candidate
+#     is considered; a pair that can never fit again does not block those behind it; costs are in entities.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import heapq
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from largegnn.artifacts import IntArray, MergedGraph, Partition
-from largegnn.division.landmark_walk import choose_landmarks
+from largegnn.artifacts import AlignmentTask, DivisionPlan, IntArray, MergedGraph, Partition
 from largegnn.errors import InputError
-from largegnn.machine.devices import num_processors
+from largegnn.machine.compiled import compiled
+from largegnn.machine.pieces import map_pieces
+from largegnn.settings import LandmarkSettings, ProtocolSettings
 
-__all__ = ["add_landmarks", "influence"]
+__all__ = ["LandmarksOutcome", "LandmarksResult", "add_landmarks", "choose_landmarks", "influence", "landmarks"]
 
 _IMPORTANT_HOPS = 2
+_FAR = np.uint8(255)
+_OPEN, _HELD, _ALONE, _TAKEN = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3)
+_NO_NODE = np.int32(-1)
+
+FloatArray = npt.NDArray[np.float64]
+Heap = list[tuple[float, np.int32, np.int32]]
+
+
+@dataclass(frozen=True)
+class LandmarksOutcome:
+    """How many landmarks were recalled into all parts together."""
+
+    num_landmarks: int
+
+
+@dataclass(frozen=True)
+class LandmarksResult:
+    """The entities of each subgraph."""
+
+    membership: Partition
+    outcome: LandmarksOutcome
+
+
+def landmarks(
+    task: AlignmentTask,
+    merged: MergedGraph,
+    parts: Partition,
+    partition_outcome: DivisionPlan,
+    protocol: ProtocolSettings,
+    landmarks: LandmarkSettings,
+) -> LandmarksResult:
+    """Fill every part up to the cap with the landmarks worth most to it; switched off, the parts stay as they are."""
+    if not landmarks.enabled:
+        return LandmarksResult(parts, LandmarksOutcome(0))
+    seeds, cap = task.seeds(protocol.seeds_from), partition_outcome.cap
+    membership = add_landmarks(merged, parts, seeds, cap, eta=landmarks.eta, decay=landmarks.decay, hops=landmarks.hops)
+    return LandmarksResult(membership, LandmarksOutcome(len(membership.entities) - len(parts.entities)))
 
 
 def add_landmarks(
@@ -48,12 +93,8 @@ def add_landmarks(
     eta: float = 0.001,
     decay: float = 0.01,
     hops: int = 2,
-    num_threads: int | None = None,
 ) -> Partition:
-    """Fill each part with landmarks up to `cap` entities; `seeds` (k, 2). A part at or over the cap gets none.
-
-    The result does not depend on the number of threads (default: one for each processor there is).
-    """
+    """Fill each part with landmarks up to `cap` entities; `seeds` (k, 2). A part at or over the cap gets none."""
     _check_settings(eta, decay, hops)
     scores = influence(graph, seeds, eta)
     by_influence = np.argsort(-scores, kind="stable").astype(np.int32)
@@ -67,7 +108,7 @@ def add_landmarks(
         part = partition.part(index)
         if len(part) >= cap:
             return part
-        landmarks = choose_landmarks(
+        nodes = choose_landmarks(
             graph.neighbor_ptr,
             graph.neighbors,
             graph.node_weights,
@@ -79,16 +120,15 @@ def add_landmarks(
             hops,
             cap - len(part),
         )
-        return np.union1d(part, _rows_of(entities_by_node, entity_ptr, landmarks))
+        return np.union1d(part, _rows_of(entities_by_node, entity_ptr, nodes))
 
-    with ThreadPoolExecutor(num_threads or num_processors()) as pool:
-        parts = list(pool.map(fill, range(partition.num_parts)))
+    parts = list(map_pieces(fill, ((index,) for index in range(partition.num_parts)), send=False))
     part_ptr = np.concatenate([[0], np.cumsum([len(part) for part in parts], dtype=np.int64)])
     return Partition(partition.num_entities, np.concatenate(parts), part_ptr)
 
 
 def influence(graph: MergedGraph, seeds: IntArray, eta: float = 0.001) -> npt.NDArray[np.float64]:
-    """Phi of each node, (num_nodes,): what its distinct neighbours are worth; `seeds` (k, 2)."""
+    """Phi of each node, (num_nodes,): the worth of its distinct neighbours; `seeds` (k, 2)."""
     binary = sparse.csr_array(
         (np.ones(len(graph.neighbors), dtype=np.int32), graph.neighbors, graph.neighbor_ptr),
         shape=(graph.num_nodes, graph.num_nodes),
@@ -122,3 +162,197 @@ def _check_settings(eta: float, decay: float, hops: int) -> None:
     ):
         if not fine:
             raise InputError(f"landmarks cannot be chosen with this {name}", expected=expected, found=str(value))
+
+
+# The walk of one part: Algorithm 2 of the paper, repaired and compiled. It visits the candidates, all nodes up to two
+# hops from the part, by decreasing benefit.
+#
+# - A node next to the part is taken, but first any held pair that is worth more, as long as both fit.
+# - A node two hops away is taken if a node between it and the part is taken already. If not, it is held as a pair with
+#   the best of the nodes between; the pair is worth the mean of both.
+# - When a node next to the part is taken, the held nodes it touches need no partner any more: they compete alone.
+# - At the end the held nodes are taken best first, as far as they fit.
+#
+# A node of which the part holds some entities counts as next to it. A toy, one entity per node, decay 1/10, influence
+# in brackets:
+#
+#     a --- b [4] --- c [90]      the part is {a}; b and d are one hop away, c and e two
+#     |                           benefit: b 0.4   c 0.9   d 0.2   e 0.58
+#     d [2] --- e [58]            pairs: (c, b) 0.65   (e, d) 0.39
+#
+# The walk meets c and holds (c, b), meets e and holds (e, d), meets b. Room for 1: no pair fits, b is taken. Room for
+# 2: (c, b) is worth more than b and fits: b, c. Room for 3: the same, then d is met; (e, d) is worth more than d but
+# does not fit, so d is taken: b, c, d. Room for 4: everything.
+#
+# Since influence orders the nodes of one distance alike in every part, the candidates need no sort: they are marked at
+# their rank in one array, which the walk reads once for each distance.
+
+
+class _Walk(NamedTuple):
+    """The graph from the view of one part; arrays are per node unless stated otherwise.
+
+    `cost` is the number of entities a node would bring, `hop` its distance from the part, `state` as above.
+    """
+
+    neighbor_ptr: IntArray
+    neighbors: IntArray
+    influence: FloatArray
+    decay_of_hop: FloatArray
+    cost: IntArray
+    hop: IntArray
+    state: IntArray
+
+
+@compiled
+def choose_landmarks(
+    neighbor_ptr: IntArray,
+    neighbors: IntArray,
+    node_weights: IntArray,
+    node_of_member: IntArray,
+    influence: FloatArray,
+    rank: IntArray,
+    by_influence: IntArray,
+    decay_of_hop: FloatArray,
+    hops: int,
+    budget: int,
+) -> IntArray:
+    """The nodes to recall, which bring at most `budget` entities; `node_of_member` (k,) is per entity inside."""
+    num_nodes = len(rank)
+    cost = node_weights.copy()
+    for node in node_of_member:
+        cost[node] -= 1
+    hop = np.full(num_nodes, _FAR)
+    reached = _spread(neighbor_ptr, neighbors, node_of_member, hops, hop)
+    # One more than its distance stands where a candidate ranks, zero where there is none.
+    marks = np.zeros(num_nodes, dtype=np.uint8)
+    for node in reached:
+        if cost[node] > 0:
+            marks[rank[node]] = hop[node] + 1
+    walk = _Walk(neighbor_ptr, neighbors, influence, decay_of_hop, cost, hop, np.zeros(num_nodes, dtype=np.uint8))
+    _take_best(walk, by_influence, marks, budget)
+    taken: IntArray = reached[walk.state[reached] == _TAKEN]
+    return taken
+
+
+@compiled
+def _spread(
+    neighbor_ptr: IntArray, neighbors: IntArray, node_of_member: IntArray, hops: int, hop: IntArray
+) -> IntArray:
+    """Write into `hop` how far nodes are from the part; returns the nodes up to `hops` away, nearest first."""
+    queue = np.empty(len(hop), dtype=np.int32)
+    tail = 0
+    for node in node_of_member:
+        if hop[node] == _FAR:
+            hop[node] = 0
+            queue[tail] = node
+            tail += 1
+    head = 0
+    while head < tail and hop[queue[head]] < hops:
+        node = queue[head]
+        head += 1
+        for slot in range(neighbor_ptr[node], neighbor_ptr[node + 1]):
+            neighbor = neighbors[slot]
+            if hop[neighbor] == _FAR:
+                hop[neighbor] = hop[node] + 1
+                queue[tail] = neighbor
+                tail += 1
+    return queue[:tail].copy()
+
+
+@compiled
+def _take_best(walk: _Walk, by_influence: IntArray, marks: IntArray, budget: int) -> None:
+    """Walk the candidates by decreasing benefit and mark in `walk.state` what is taken."""
+    heap = [(0.0, _NO_NODE, _NO_NODE)]
+    heap.pop()
+    positions = np.zeros(3, dtype=np.int64)
+    room = budget
+    while room > 0:
+        node = _next_candidate(walk, by_influence, marks, positions)
+        if node == _NO_NODE:
+            break
+        if walk.hop[node] == 2:
+            partner = _best_between(walk, node)
+            if partner == _NO_NODE:
+                if walk.cost[node] <= room:
+                    room -= _take(walk, node, heap)
+            else:
+                walk.state[node] = _HELD
+                value = (_benefit(walk, node) + _benefit(walk, partner)) / 2
+                heapq.heappush(heap, (-value, node, partner))
+        else:
+            room = _take_held(walk, heap, node, _benefit(walk, node), room)
+            if walk.state[node] != _TAKEN and walk.cost[node] <= room:
+                room -= _take(walk, node, heap)
+    _take_held(walk, heap, _NO_NODE, -1.0, room)
+
+
+@compiled
+def _next_candidate(walk: _Walk, by_influence: IntArray, marks: IntArray, positions: IntArray) -> np.int32:
+    """The next candidate by decreasing benefit, then by node; `positions` says how far each distance was read."""
+    best, best_benefit, best_hop = _NO_NODE, -1.0, 0
+    for hop in range(3):
+        position = positions[hop]
+        while position < len(marks) and marks[position] != hop + 1:
+            position += 1
+        positions[hop] = position
+        if position < len(marks):
+            node = by_influence[position]
+            benefit = _benefit(walk, node)
+            if benefit > best_benefit or (benefit == best_benefit and node < best):
+                best, best_benefit, best_hop = node, benefit, hop
+    positions[best_hop] += 1
+    return best
+
+
+@compiled
+def _take_held(walk: _Walk, heap: Heap, current: np.int32, bar: float, room: int) -> int:
+    """Take what is held and worth more than `bar` while room for `current` remains; returns the room left."""
+    while len(heap) > 0 and -heap[0][0] > bar and room > 0:
+        _, node, partner = heap[0]
+        if partner != _NO_NODE and walk.state[node] != _HELD:
+            heapq.heappop(heap)  # it was released meanwhile and competes alone
+            continue
+        needed = walk.cost[node] + (walk.cost[partner] if partner != _NO_NODE else 0)
+        if needed > room:
+            heapq.heappop(heap)
+            continue
+        if current not in (_NO_NODE, partner) and walk.state[current] != _TAKEN and needed + walk.cost[current] > room:
+            break
+        heapq.heappop(heap)
+        room -= _take(walk, node, heap)
+        if partner != _NO_NODE:
+            room -= _take(walk, partner, heap)
+    return room
+
+
+@compiled
+def _take(walk: _Walk, node: np.int32, heap: Heap) -> int:
+    """Take a node and release the held nodes it connects; returns what it costs."""
+    walk.state[node] = _TAKEN
+    if walk.hop[node] == 1:
+        for slot in range(walk.neighbor_ptr[node], walk.neighbor_ptr[node + 1]):
+            neighbor = walk.neighbors[slot]
+            if walk.state[neighbor] == _HELD:
+                walk.state[neighbor] = _ALONE
+                heapq.heappush(heap, (-_benefit(walk, neighbor), neighbor, _NO_NODE))
+    return int(walk.cost[node])
+
+
+@compiled
+def _best_between(walk: _Walk, node: np.int32) -> np.int32:
+    """The best node between a node two hops away and the part, or `_NO_NODE` if one of them is taken already."""
+    best, most = _NO_NODE, -1.0
+    for slot in range(walk.neighbor_ptr[node], walk.neighbor_ptr[node + 1]):
+        neighbor = walk.neighbors[slot]
+        if walk.hop[neighbor] == 1:
+            if walk.state[neighbor] == _TAKEN:
+                return _NO_NODE
+            if walk.influence[neighbor] > most:
+                best, most = neighbor, walk.influence[neighbor]
+    return best
+
+
+@compiled
+def _benefit(walk: _Walk, node: np.int32) -> float:
+    """Omega of a node."""
+    return float(walk.influence[node] * walk.decay_of_hop[walk.hop[node]])

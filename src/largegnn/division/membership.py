@@ -1,6 +1,6 @@
-"""Which parts an entity is in, and which parts two of them share.
+"""Find the parts of each entity, and the parts that two entities share.
 
-In: parts as flat arrays. Out: the same the other way round, entity to parts, as a CSR table; and joins over it.
+In: parts as flat arrays. Out: the inverse, entity to parts, as a CSR table; and joins over it.
 The idea: most entities are in one to three parts, so walking two short ascending lists side by side finds the shared
 parts of a pair at once, however many parts there are.
 Cost: O(members) for the table, O(pairs) for a join. Entities here may be nodes of a merged graph just as well.

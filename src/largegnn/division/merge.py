@@ -1,4 +1,4 @@
-"""Two graphs become one: each seed pair is contracted to a node (stage `merge`, section 4.1 of the paper).
+"""Merge the two graphs: each seed pair is contracted to one node (section 4.1 of the paper).
 
 In: an `AlignmentTask` and which of its links are seeds. Out: a `MergedGraph`, undirected and weighted, without loops.
 Seeds that are not one-to-one contract the whole connected group they span, so that no seed pair can ever be split.
@@ -15,16 +15,39 @@ from scipy.sparse import csgraph
 
 from largegnn.artifacts import AlignmentTask, IntArray, MergedGraph, SeedsFrom
 
-__all__ = ["MergeCounts", "count_merge", "merge"]
+__all__ = ["MergeCounts", "MergeOutcome", "MergeResult", "count_merge", "merge", "merge_result"]
 
 
 @dataclass(frozen=True)
 class MergeCounts:
-    """What the contraction did: nodes that hold a seed pair, and those that hold more than one pair."""
+    """Nodes that hold a seed pair, and those that hold more than one pair."""
 
     num_seed_nodes: int
     num_group_nodes: int
     num_group_entities: int
+
+
+@dataclass(frozen=True)
+class MergeOutcome:
+    """The size of the merged graph, and counts of the contraction."""
+
+    num_nodes: int
+    num_edges: int
+    counts: MergeCounts
+
+
+@dataclass(frozen=True)
+class MergeResult:
+    """The merged graph."""
+
+    merged: MergedGraph
+    outcome: MergeOutcome
+
+
+def merge_result(task: AlignmentTask, seeds_from: SeedsFrom = "train") -> MergeResult:
+    """The merged graph with its counts."""
+    graph = merge(task, seeds_from)
+    return MergeResult(graph, MergeOutcome(graph.num_nodes, graph.num_edges, count_merge(graph)))
 
 
 def merge(task: AlignmentTask, seeds_from: SeedsFrom = "train") -> MergedGraph:

@@ -1,10 +1,10 @@
-"""Parts of a graph by METIS, and the one door to pymetis (section 4.1 of the paper).
+"""Divide a graph by METIS; the only module that imports pymetis (section 4.1 of the paper).
 
 In: a `MergedGraph`, or bare CSR arrays. Out: the part of each node, or a `Partition` of the entities.
 The idea: few and light edges between the parts, about equally many entities in each. A seed pair is one node of the
 merged graph, so no seed pair is ever split.
-Cost: METIS' multilevel k-way scheme, about linear in the edges; the CSR arrays are handed over without a copy where
-their integers have METIS' width. pymetis holds the GIL: other threads of the process stand still meanwhile.
+Cost: METIS' multilevel k-way scheme, about linear in the edges; the CSR arrays are passed without a copy where
+their integers have METIS' width. pymetis holds the GIL: other threads of the process wait.
 
 # Paper: k-way METIS on the merged graph, default imbalance (3 %).
 # Departs: edges weigh the triples they stand for and nodes the entities in them, so that sizes balance in entities
@@ -70,7 +70,7 @@ def partition_csr(
 
 
 def _check_width(width: np.dtype[np.integer[npt.NBitBase]], num_slots: int, total_weight: int) -> None:
-    """Refuse a graph whose edges METIS could not count in its own integers."""
+    """Refuse a graph with more edges than METIS' integers can count."""
     limit = int(np.iinfo(width).max)
     if max(num_slots, total_weight) > limit:
         raise InputError(
@@ -105,7 +105,7 @@ def without_empty_parts(part_of_node: IntArray, num_parts: int) -> IntArray:
         return part_of_node
     by_part = np.argsort(part_of_node, kind="stable")
     rank_in_part = np.arange(len(by_part)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    # The nodes that stand last in their parts move; whoever stands first stays, so that no part is emptied.
+    # The last nodes of their parts move; the first ones stay, so that no part is emptied.
     moved = by_part[np.argsort(-rank_in_part, kind="stable")[: len(empty)]]
     result = part_of_node.copy()
     result[moved] = empty

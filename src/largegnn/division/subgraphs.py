@@ -1,22 +1,81 @@
-"""From parts to subgraphs: the triples and seed pairs that lie wholly inside each part (section 4 of the paper).
+"""Cut the subgraphs of a partition, and measure how much they keep (section 4 of the paper).
 
-In: the task, its seeds, a partition whose parts may overlap. Out: a `SubgraphSet`, flat arrays with local ids.
-The idea: one pass over the triples counts what each part will hold, a second one writes it to its place, so that the
-cost does not grow with the number of parts.
-Cost: O(triples + members), two passes; memory is the result, twice while it is written.
+In: the task, its seeds, a partition whose parts may overlap. Out: a `SubgraphSet`, flat arrays with local ids: the
+triples and seed pairs that lie wholly inside each part; and a `PartitionQuality`: sizes, and shares of edges, triples
+and links with both ends in one part.
+The idea: one pass over the triples counts those of each part, a second one writes them to their places.
+Cost: O(triples + links + members), whatever the number of parts; memory is the result, twice while it is written.
 
-# Paper: a triple is kept in every subgraph that has both its ends.
-# Departs: sizes differ; no part is padded with random entities, as the authors' code did.
+# Paper: a triple is kept in every subgraph that has both its ends. The columns "Train", "Test" and "S-size" of its
+#     tables.
+# Departs: sizes differ; no part is padded with random entities, as in the authors' code. "Test" counts test links
+#     only; the authors' code counted the seeds in.
 """
 
 from __future__ import annotations
 
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
 import numpy as np
 
-from largegnn.artifacts import AlignmentTask, IntArray, Partition, SubgraphSet
-from largegnn.division.membership import invert_parts, place_pairs
+from largegnn.artifacts import (
+    AlignmentTask,
+    DivisionPlan,
+    IntArray,
+    MergedGraph,
+    Partition,
+    PartitionQuality,
+    SubgraphSet,
+)
+from largegnn.division.landmarks import landmarks as recall
+from largegnn.division.membership import Membership, count_sharing, invert_parts, place_pairs, share_part
+from largegnn.machine.compiled import compiled
+from largegnn.parts import PARTITIONERS
+from largegnn.settings import DivisionSettings, LandmarkSettings, ProtocolSettings
 
-__all__ = ["build_subgraphs"]
+__all__ = ["SubgraphsResult", "build_subgraphs", "divide_again", "measure_quality", "share_kept", "subgraphs"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SubgraphsResult:
+    """The subgraphs, and how much of graphs and links they keep; test links are left to evaluation."""
+
+    subgraphs: SubgraphSet
+    outcome: PartitionQuality
+
+
+def subgraphs(
+    task: AlignmentTask, merged: MergedGraph, parts: Partition, membership: Partition, protocol: ProtocolSettings
+) -> SubgraphsResult:
+    """Cut the triples and seeds that lie wholly in one part."""
+    # Measured in the background: both are compiled loops that hold no lock.
+    with ThreadPoolExecutor(1) as pool:
+        measured = pool.submit(measure_quality, task, merged, membership, parts)
+        made = build_subgraphs(task, task.seeds(protocol.seeds_from), membership)
+        quality = measured.result()
+    if quality.num_uncovered:
+        _log.warning("subgraphs: %s entities are in no subgraph", f"{quality.num_uncovered:,}")
+    return SubgraphsResult(made, quality)
+
+
+def divide_again(
+    task: AlignmentTask,
+    merged: MergedGraph,
+    plan: DivisionPlan,
+    protocol: ProtocolSettings,
+    division: DivisionSettings,
+    landmarks: LandmarkSettings,
+    seed: int,
+) -> SubgraphSet:
+    """Partition, landmarks and subgraphs by an existing plan: for repartitioning, and self-training rounds."""
+    # A part that METIS made larger than the cap gets no landmarks; the first division was checked against it.
+    parts = PARTITIONERS[division.partitioner](task, merged, protocol.seeds_from, plan.num_parts, seed)
+    membership = recall(task, merged, parts, plan, protocol, landmarks).membership
+    return build_subgraphs(task, task.seeds(protocol.seeds_from), membership)
 
 
 def build_subgraphs(task: AlignmentTask, seeds: IntArray, partition: Partition) -> SubgraphSet:
@@ -38,3 +97,51 @@ def build_subgraphs(task: AlignmentTask, seeds: IntArray, partition: Partition) 
         seeds=np.stack([paired.firsts, paired.seconds], axis=1),
         seed_ptr=paired.part_ptr,
     )
+
+
+def measure_quality(
+    task: AlignmentTask, graph: MergedGraph, partition: Partition, before_landmarks: Partition | None = None
+) -> PartitionQuality:
+    """Measure `partition`; what it has beyond `before_landmarks` counts as landmarks."""
+    membership = invert_parts(partition.num_entities, partition.entities, partition.part_ptr)
+    # A node is in a part if any of its entities is; a node that repeats within the part changes nothing.
+    node_membership = invert_parts(graph.num_nodes, graph.node_of_entity[partition.entities], partition.part_ptr)
+    sizes = partition.sizes
+    num_sources = np.concatenate([[0], np.cumsum(partition.entities < task.num_source_entities)])
+    landmarks = np.zeros_like(sizes) if before_landmarks is None else sizes - before_landmarks.sizes
+    return PartitionQuality(
+        sizes=tuple(sizes.tolist()),
+        source_sizes=tuple(np.diff(num_sources[partition.part_ptr]).tolist()),
+        num_landmarks=tuple(landmarks.tolist()),
+        num_uncovered=partition.num_uncovered,
+        edge_cut=_share(_count_cut(node_membership, graph.neighbor_ptr, graph.neighbors), graph.num_edges),
+        triples_kept=_kept(membership, task.triples[:, (0, 2)]),
+        train_kept=_kept(membership, task.train_links),
+        valid_kept=_kept(membership, task.valid_links),
+        test_kept=_kept(membership, task.test_links),
+    )
+
+
+def share_kept(links: IntArray, partition: Partition) -> float | None:
+    """The share of `links` (k, 2) with both ends in one part; None without links."""
+    return _kept(invert_parts(partition.num_entities, partition.entities, partition.part_ptr), links)
+
+
+def _kept(membership: Membership, pairs: IntArray) -> float | None:
+    """The share of `pairs` (k, 2) that are together in a part."""
+    return _share(count_sharing(membership, pairs[:, 0].copy(), pairs[:, 1].copy()), len(pairs))
+
+
+def _share(count: int, total: int) -> float | None:
+    return count / total if total else None
+
+
+@compiled
+def _count_cut(membership: Membership, neighbor_ptr: IntArray, neighbors: IntArray) -> int:
+    """How many edges have their two nodes in no common part, each edge counted once."""
+    count = 0
+    for node in range(len(neighbor_ptr) - 1):
+        for slot in range(neighbor_ptr[node], neighbor_ptr[node + 1]):
+            if neighbors[slot] > node and not share_part(membership, node, neighbors[slot]):
+                count += 1
+    return count

@@ -11,7 +11,7 @@ import numpy as np
 
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, FloatArray, SubgraphSet, TrainedModel
 from largegnn.machine.devices import choose_device
-from largegnn.seams.tables import ENCODERS
+from largegnn.parts import ENCODERS
 from largegnn.settings import IntegrateSettings, TrainSettings
 
 __all__ = ["IntegrateOutcome", "IntegrateResult", "integrate"]

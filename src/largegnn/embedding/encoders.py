@@ -1,6 +1,6 @@
 """The protocol of encoders: a graph neural network from rows of entities and relations to one output for each node.
 
-The table `ENCODERS` (`largegnn.seams.tables`) has them by name; an entry takes the dimension of the rows and returns an
+The table `ENCODERS` (`largegnn.parts`) has them by name; an entry takes the dimension of the rows and returns an
 encoder. Entity and relation rows are inputs of an encoder, not its parameters: one encoder is shared by all subgraphs,
 and encodes the whole graph as it encodes a part of it.
 """

@@ -18,7 +18,7 @@ from largegnn.embedding.encoders import Encoder
 from largegnn.embedding.entity_table import ALPHA, EPS, fill_uniform, new_table
 from largegnn.embedding.options import TrainOptions
 from largegnn.errors import ArtifactError
-from largegnn.seams.tables import ENCODERS
+from largegnn.parts import ENCODERS
 
 __all__ = ["EmbeddingModel", "load_weights"]
 

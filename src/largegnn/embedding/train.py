@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largegnn.artifacts import AlignmentTask, EpochRecord, SubgraphSet, TrainedModel
-from largegnn.artifacts.history import ClusterUse
+from largegnn.artifacts import AlignmentTask, ClusterUse, EpochRecord, SubgraphSet, TrainedModel
 from largegnn.machine.devices import choose_device
 from largegnn.machine.pieces import training_workers
 from largegnn.planning.repartitioning import divisions_of_training, epochs_between_divisions

@@ -1,14 +1,12 @@
-"""Short names for IRIs, as SSSOM asks for them: `ns1:Paris`, and a list of what each prefix stands for.
+"""Shorten IRIs to CURIEs such as `ns1:Paris`, as SSSOM requires, with a list of prefixes.
 
 In: names, and their IRIs (`largegnn.export.iris`). Out: prefixes, and for each name a CURIE that expands to it.
 The idea: the most frequent namespaces (all up to the last `/` or `#`) get a prefix; a name takes the longest one it
 starts with, which keeps `.../resource/AC/DC` with `.../resource/`. Every scheme (`http://`, `urn:`) has one too, for
-the rest. Names that are no IRIs are packed into `urn:largegnn:...` and have the prefix `lg`.
-
-A CURIE is ASCII, and the SSSOM tools drop the lines where it is not. Other characters are percent-encoded as RFC 3987
-(3.1) says, so `http://fr.dbpedia.org/resource/Évry` becomes `ns1:%C3%89vry`: the same resource to a web server, not to
-an RDF store. `rewritten` says for which names that happened. Cost: a few passes over the names; those to be rewritten
-one by one, some microseconds each.
+the rest. Names that are not IRIs are packed into `urn:largegnn:...` and have the prefix `lg`.
+A CURIE is ASCII, and the SSSOM tools drop the lines where it is not. Other characters are percent-encoded (RFC 3987,
+3.1), so `http://fr.dbpedia.org/resource/Évry` becomes `ns1:%C3%89vry`: the same resource to a web server, not to an RDF
+store. `rewritten` marks these names. Cost: a few passes over the names; rewriting takes some microseconds each.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from largegnn.errors import InputError
 
 __all__ = ["BUILT_IN", "CONTROL", "Curies", "choose_prefixes", "shorten"]
 
-# SSSOM's own prefixes, which no file may give another meaning, and no namespace another prefix.
+# SSSOM's own prefixes: no file may redefine them, and their namespaces get no other prefix.
 BUILT_IN = {
     "owl": "http://www.w3.org/2002/07/owl#",
     "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
@@ -34,49 +32,49 @@ BUILT_IN = {
     "skos": "http://www.w3.org/2004/02/skos/core#",
     "sssom": "https://w3id.org/sssom/",
 }
-# Control characters and what some readers take for the end of a line.
+# Control characters, and the characters that some readers treat as the end of a line.
 CONTROL = r"[\x00-\x1f\x7f-\x9f\x{2028}\x{2029}]"
 _MOST_NAMESPACES, _MOST_SCHEMES = 30, 15
 _NAMESPACE = r"^([A-Za-z][A-Za-z0-9+.-]*:[A-Za-z0-9._~!$&'()*+,;=:@/?#-]*[/#])[^/#]+[/#]*$"
 _SCHEME = r"^([A-Za-z][A-Za-z0-9+.-]*:(?://)?)"
-# What may follow the prefix of a CURIE untouched; the sign % only where two hexadecimal digits follow it.
+# The characters that may follow the prefix of a CURIE; % only where two hexadecimal digits follow it.
 _SAFE = "!$&'()*+,;=:@/?"
 _UNTOUCHED = r"^(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*$"
 
 
 @dataclass(frozen=True)
 class Curies:
-    """CURIEs (n,) and which of them do not expand to the very name (n,)."""
+    """CURIEs (n,), and whether each differs from the name when expanded (n,)."""
 
     curies: pl.Series
     rewritten: pl.Series
 
 
 def choose_prefixes(columns: Iterable[pl.Series], given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Prefixes for columns of IRIs, with what they stand for: ours, those given, and the commonest namespaces."""
+    """Namespaces by prefix for columns of IRIs: SSSOM's own, those given, and the most frequent ones."""
     ours = BUILT_IN | {"lg": PACKED}
     given = given or {}
     for prefix, space in given.items():
         if ours.get(prefix, space) != space:
             raise InputError(
-                f"the prefix {prefix} has a meaning in SSSOM files that cannot be changed",
+                f"the prefix {prefix} is reserved in SSSOM files",
                 expected=ours[prefix],
                 found=space,
                 fix="use another prefix",
             )
     known = {**ours, **given}
     iris = pl.concat(columns)
-    namespaces = _commonest(iris.str.extract(_NAMESPACE), _MOST_NAMESPACES, least=2)
+    namespaces = _most_frequent(iris.str.extract(_NAMESPACE), _MOST_NAMESPACES, least=2)
     covered = _starting_with(iris, [*namespaces, *known.values()])
-    schemes = _commonest(iris.filter(~covered).str.extract(_SCHEME), _MOST_SCHEMES, least=1)
+    schemes = _most_frequent(iris.filter(~covered).str.extract(_SCHEME), _MOST_SCHEMES, least=1)
     new = [space for space in namespaces + schemes if space not in set(known.values())]
     numbered = (name for number in itertools.count(1) if (name := f"ns{number}") not in known)
     return known | dict(zip(numbered, new, strict=False))
 
 
 def shorten(names: pl.Series, iris: pl.Series, prefixes: dict[str, str]) -> Curies:
-    """Each name, whose IRI is given too, as a CURIE with the longest of the prefixes it starts with."""
-    # Packed too: what has no prefix (a scheme too rare), a rest that would be taken for a host, or control characters.
+    """Each name, given with its IRI, as a CURIE with the longest of the prefixes it starts with."""
+    # Packed too: names without a prefix (a rare scheme), whose rest looks like a host, or with control characters.
     prefix, local = _split(iris, prefixes)
     unfit = prefix.is_null() | local.str.starts_with("//") | iris.str.contains(CONTROL)
     unfit &= ~iris.str.starts_with(PACKED)
@@ -103,7 +101,7 @@ def _split(iris: pl.Series, prefixes: dict[str, str]) -> tuple[pl.Series, pl.Ser
     return frame["prefix"], local
 
 
-def _commonest(values: pl.Series, most: int, least: int) -> list[str]:
+def _most_frequent(values: pl.Series, most: int, least: int) -> list[str]:
     """The most frequent of these strings, ties in alphabetical order."""
     counts = pl.DataFrame({"value": values.drop_nulls()}).group_by("value").len().filter(pl.col("len") >= least)
     return counts.sort(["len", "value"], descending=[True, False]).head(most)["value"].to_list()

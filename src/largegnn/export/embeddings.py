@@ -1,10 +1,10 @@
-"""The vectors of all entities as one array in a file others can read, and beside it what each row stands for.
+"""Write the vectors of all entities as one array, with a list of the entities.
 
 In: embeddings and names. Out: a safetensors or .npy file of all n rows, and `entities.tsv` in the same folder: id,
-side, name, covered; line i (after the header) is row i. An entity that no subgraph covered has no vector: its row is
-zeros, `covered` says false, and the number of such rows is logged. The safetensors file holds `vectors` (n, d) and
-`covered` (n,). Names are written as in any TSV of ours (`largegnn.export.tabular`).
-Cost: the vectors are written from where they lie, some megabytes at a time, so a mapped file never is in memory whole.
+side, name, covered; line i (after the header) is row i. An entity that no subgraph covers has no vector: its row is
+zeros, `covered` is false, and the number of such rows is logged. The safetensors file holds `vectors` (n, d) and
+`covered` (n,). Names are written as in `largegnn.export.tabular`.
+Cost: vectors are written some megabytes at a time, so a mapped file is never in memory as a whole.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class EmbeddingForm:
-    """A form in which vectors can be written: the file's name where nobody names it, and what writes it."""
+    """A form in which vectors can be written: the default name of the file, and the function that writes it."""
 
     file_name: str
     write: Callable[[EntityEmbeddings, int, ByteSink], None]
@@ -55,7 +55,7 @@ def export_embeddings(
             f"{num_entities} vectors do not belong to {len(names.entities)} names, {num_source_entities} of the source"
         )
     if path.name == ENTITY_LIST:
-        raise InputError("the vectors would overwrite their entity list", found=path.name, fix="name another file")
+        raise InputError("the vectors would overwrite their entity list", found=path.name, fix="choose another name")
     num_uncovered = num_entities - int(embeddings.covered.sum())
     if num_uncovered:
         counts = f"{num_uncovered:,} of {num_entities:,}"
@@ -88,7 +88,7 @@ def _write_npy(embeddings: EntityEmbeddings, num_source_entities: int, sink: Byt
 
 
 def _write_safetensors(embeddings: EntityEmbeddings, num_source_entities: int, sink: ByteSink) -> None:
-    """The format is a length, a JSON header and the bytes; the library would want all of them in memory."""
+    """Write a length, a JSON header and the bytes; the library would need all of them in memory."""
     shape = embeddings.vectors.shape
     num_bytes = 4 * shape[0] * shape[1]
     header = {

@@ -1,13 +1,14 @@
-"""What an exported file says about where it comes from, and what an exporter is.
+"""Describe an exporter and the run it exports, and write text in parts.
 
-In: what the caller knows of the run. Out: the same, in one value every exporter takes.
+`Exporter` is an entry of the table of exporters, `ExportInfo` the facts about the run that every exporter gets.
+`write_parts` writes a file part by part, so that a table of millions of rows never is one string.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -16,64 +17,72 @@ from types import MappingProxyType
 import polars as pl
 
 from largegnn.errors import InputError
+from largegnn.machine.atomic import ByteSink, write_files
 
-__all__ = ["TOOL", "ExportInfo", "Exporter"]
+__all__ = ["ROWS_PER_PART", "TOOL", "ExportInfo", "Exporter", "as_lines", "parts_of", "write_parts"]
 
 TOOL = "LargeGNN"
+ROWS_PER_PART = 250_000
 _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|^`\\\ufffe\uffff]*')
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True)
 class ExportInfo:
-    """Where an alignment comes from: the tool, the run, the two graphs, how pairs were judged, and what names mean."""
+    """The origin of an alignment: tool, run, graphs, and how pairs were scored and selected; and the IRIs of names."""
 
     tool_version: str
     title: str
-    """What the run is called: its id, or the name of its folder."""
+    """The id of the run, or the name of its folder."""
     source_name: str
     target_name: str
     protocol: str
-    """Which links training saw and what was aligned, in words."""
+    """The links used for training, and what was aligned, in words."""
     scoring: str
     """How pairs were scored."""
     selection: str
     """How pairs were selected by their scores."""
     threshold: float | None
-    """What a pair had to reach to be accepted; None where every selected pair was accepted."""
+    """The least value of an accepted pair; None where every selected pair was accepted."""
     calibrated: bool
-    """Whether confidence is a probability; where it is none, no file says that it is."""
+    """Whether confidence is a probability; where it is not, no file holds a confidence."""
     created: date
     base_iri: str | None = None
-    """What to put before names that are no IRIs; None packs them into `urn:largegnn:`."""
+    """The prefix that makes IRIs of names that are not; None packs them into `urn:largegnn:`."""
     target_base_iri: str | None = None
     """The same for the target's names, where one name means another entity there."""
     prefixes: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
-    """What prefixed names as `dbr:Paris` stand for: IRIs by prefix."""
+    """IRIs by prefix, to expand prefixed names such as `dbr:Paris`."""
 
     def __post_init__(self) -> None:
         for iri in (self.base_iri, self.target_base_iri, *self.prefixes.values()):
             if iri is not None and not _IRI.fullmatch(iri):
                 raise InputError(
-                    "this is no IRI", expected="for instance http://dbpedia.org/resource/", found=repr(iri[:200])
+                    "not a valid IRI", expected="for instance http://dbpedia.org/resource/", found=repr(iri[:200])
                 )
         for prefix in self.prefixes:
             if not _PREFIX.fullmatch(prefix):
-                raise InputError("this is no prefix", expected="for instance dbr", found=repr(prefix[:200]))
+                raise InputError("not a valid prefix", expected="for instance dbr", found=repr(prefix[:200]))
 
     @property
     def description(self) -> str:
-        """All of it in one line."""
+        """The facts in one line."""
         bar = "no threshold" if self.threshold is None else f"threshold {self.threshold:g}"
         meaning = (
             "confidence is calibrated"
             if self.calibrated
-            else "scores are not calibrated: they order the pairs, and are no probabilities"
+            else "scores are not calibrated: they rank the pairs, and are not probabilities"
         )
         return (
             f"Entities of {self.source_name} aligned with entities of {self.target_name}; "
             f"protocol: {self.protocol}; scoring: {self.scoring}; selection: {self.selection}, {bar}; {meaning}"
         )
+
+    @property
+    def comment(self) -> str:
+        """The origin as a comment line of N-Triples or Turtle."""
+        origin = f"{TOOL} {self.tool_version}, {self.created.isoformat()}, {self.title}: {self.description}"
+        return f"# {' '.join(origin.split())}\n"
 
 
 @dataclass(frozen=True)
@@ -81,9 +90,29 @@ class Exporter:
     """A form in which an alignment can be written: an entry of the table `exporters`."""
 
     file_name: str
-    """What the file is called where nobody names it."""
+    """The default name of the file."""
     write: Callable[[pl.DataFrame, Path, ExportInfo], int]
-    """Takes a table as `alignment_table` makes it, a path and what is known of the run; returns the rows written."""
+    """Takes a table as `alignment_table` makes it, a path and the facts about the run; returns the rows written."""
     accepted_only: bool
-    """Whether the form can only say that two entities are the same, so that it is given accepted pairs alone."""
+    """Whether the form can only state that two entities are the same, so that it gets accepted pairs alone."""
     description: str
+
+
+def parts_of(table: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """The rows of a table, some at a time."""
+    return table.iter_slices(ROWS_PER_PART)
+
+
+def write_parts(path: Path, parts: Iterable[str]) -> None:
+    """Write a text file in UTF-8, a part at a time."""
+
+    def write(sink: ByteSink) -> None:
+        for part in parts:
+            sink.write(part.encode("utf-8"))
+
+    write_files({path: write})
+
+
+def as_lines(lines: pl.Series) -> str:
+    """Strings as text, a line each."""
+    return lines.str.join("\n").item() + "\n" if len(lines) else ""

@@ -1,10 +1,10 @@
-"""The IRI of each entity, for forms that allow no other names.
+"""Give each entity an IRI, for forms that allow no other names.
 
-In: a table, and what is known of the names. Out: the table with a column of IRIs for each side. A name that is an IRI
-stands as it is. A prefixed name is expanded if its prefix is known. Any other name is put behind the base IRI of its
-side, characters that no IRI holds percent-encoded. Where there is none, and for blank nodes, whose labels mean nothing
-outside their file, it is packed into `urn:largegnn:...` (`largegnn.data.iri`), and the log says how many are.
-Cost: a few passes over the names; those that are no IRIs one by one, some microseconds each.
+In: a table with names, the prefixes and base IRIs. Out: the table with a column of IRIs for each side. A name that is
+an IRI stays as it is. A prefixed name is expanded if its prefix is known. Any other name is appended to the base IRI of
+its side, percent-encoded. Without a base IRI, and for blank nodes, whose labels mean nothing outside their file, it is
+packed into `urn:largegnn:...` (`largegnn.data.iri`); the log holds the number of these names.
+Cost: a few passes over the names; some microseconds for each that is not an IRI.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def with_iris(table: pl.DataFrame, info: ExportInfo) -> pl.DataFrame:
     num_packed = sum(int(column.str.starts_with(PACKED).sum()) for column in iris.values())
     if num_packed:
         _log.warning(
-            "%s of %s names are no IRIs and are written as %s...; a base IRI or a prefix map makes IRIs of them",
+            "%s of %s names are not valid IRIs and are written as %s...; give a base IRI or a prefix map",
             f"{num_packed:,}",
             f"{2 * len(table):,}",
             PACKED,
@@ -45,7 +45,7 @@ def with_iris(table: pl.DataFrame, info: ExportInfo) -> pl.DataFrame:
 def _iris(names: pl.Series, base: str | None, info: ExportInfo) -> pl.Series:
     iris = names
     for prefix, space in info.prefixes.items():
-        # http://... is no name with the prefix http.
+        # http://... does not have the prefix http.
         known = names.str.starts_with(f"{prefix}:") & ~names.str.starts_with(f"{prefix}://")
         iris = _replaced(iris, known, partial(_expanded, prefix=prefix, space=space))
     if base is not None:
@@ -56,7 +56,7 @@ def _iris(names: pl.Series, base: str | None, info: ExportInfo) -> pl.Series:
 
 
 def _replaced(names: pl.Series, which: pl.Series, make: Callable[[str], str]) -> pl.Series:
-    """The names, those at `which` (n,) made anew."""
+    """The names, with new ones at `which` (n,)."""
     if not bool(which.any()):
         return names
     made = [make(name) if chosen else None for name, chosen in zip(names, which, strict=True)]

@@ -1,7 +1,7 @@
-"""QuickStatements, version 1: commands that add the pairs to Wikidata as `exact match` (P2888).
+"""Write commands that add the pairs to Wikidata as `exact match` (P2888): QuickStatements, version 1.
 
 In: a table of which one side is Wikidata. Out: one command for each accepted pair: the item, P2888, and the IRI of the
-other entity. Pairs without an item of Wikidata, or with two, cannot be said that way; the log tells how many there are.
+other entity. Pairs without an item of Wikidata, or with two, cannot be written; the log holds their number.
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ from pathlib import Path
 import polars as pl
 
 from largegnn.errors import InputError
-from largegnn.export.info import Exporter, ExportInfo
+from largegnn.export.info import Exporter, ExportInfo, as_lines, parts_of, write_parts
 from largegnn.export.iris import with_iris
-from largegnn.export.same_as import write_lines
-from largegnn.machine.atomic import ByteSink, write_files
 
 __all__ = ["QUICKSTATEMENTS"]
 
 _log = logging.getLogger(__name__)
-_ROWS = 250_000
 _ITEM = r"^(?:https?://www\.wikidata\.org/(?:entity|wiki)/|wd:)?([QLPM][1-9][0-9]*)$"
 
 
@@ -31,7 +28,7 @@ def _write_quickstatements(table: pl.DataFrame, path: Path, info: ExportInfo) ->
     fit = is_source ^ is_target
     if len(table) and not fit.any():
         raise InputError(
-            "no pair has an item of Wikidata on one side alone, so there is nothing to write",
+            "no pair has an item of Wikidata on exactly one side: there is nothing to write",
             expected="names such as http://www.wikidata.org/entity/Q42 in one of the graphs",
             found=str(table["source"][0])[:200],
         )
@@ -41,13 +38,8 @@ def _write_quickstatements(table: pl.DataFrame, path: Path, info: ExportInfo) ->
     other = pl.select(pl.when(is_source.filter(fit)).then(named["target_iri"]).otherwise(named["source_iri"]))
     commands = named["item"] + '\tP2888\t"' + other.to_series() + '"'
 
-    def write(sink: ByteSink) -> None:
-        if not len(commands):
-            sink.write(b"\n")
-        for start in range(0, len(commands), _ROWS):
-            write_lines(commands[start : start + _ROWS], sink)
-
-    write_files({path: write})
+    lines = (as_lines(part["command"]) for part in parts_of(commands.to_frame("command")))
+    write_parts(path, lines if len(commands) else "\n")
     return len(commands)
 
 

@@ -1,97 +1,112 @@
-"""SSSOM, the Simple Standard for Sharing Ontological Mappings: a TSV file with a header in YAML.
+"""Write pairs of entities, or of relations, as SSSOM: a TSV file with a header in YAML.
 
-In: a table. Out: a file that the `sssom` package parses and validates, one row for each accepted pair:
-`skos:exactMatch`, with the confidence where it is calibrated, and the cosine as similarity score (a negative one as 0:
-SSSOM knows no less); a run without cosines has the share of the pairs that score no higher. The justification is
-semapv's generic one for a similarity above a threshold. The licence is said to be unspecified, since it is for the
-owner of the graphs to give one.
+In: a table. Out: a file that the `sssom` package parses and validates. SSSOM is the Simple Standard for Sharing
+Ontological Mappings. A pair of entities is a `skos:exactMatch`, with the confidence where it is calibrated, and the
+cosine as similarity score (a negative one as 0: SSSOM has no lower); a run without cosines has the share of the pairs
+that score no higher. Relations have `_RELATION_PREDICATES`; pairs that are merely related, and inverse pairs of which
+one is narrower, have no predicate and are not written. The licence is unspecified: the owner of the graphs gives one.
 
 `subject_id` and `object_id` are CURIEs (`largegnn.export.curies`) of the entities' IRIs (`largegnn.export.iris`). Where
-one does not expand to the very name in the user's files, `subject_label` or `object_label` holds that name. Names that
-are packed in the id `largegnn.data.iri.decode_names` unpacks; those with control characters have no label.
+one does not expand to the very name in the user's files, `subject_label` or `object_label` holds that name. Packed
+names are unpacked by `largegnn.data.iri.decode_names`; those with control characters have no label.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
 
 from largegnn.export.curies import CONTROL, choose_prefixes, shorten
-from largegnn.export.info import TOOL, Exporter, ExportInfo
+from largegnn.export.info import TOOL, Exporter, ExportInfo, parts_of, write_parts
 from largegnn.export.iris import with_iris
 from largegnn.export.table import share_no_higher
-from largegnn.machine.atomic import ByteSink, write_files
 
-__all__ = ["SSSOM", "sssom_header"]
+__all__ = ["RELATION_FORMS", "SSSOM", "curie_columns", "export_relations", "sssom_header"]
 
-_ROWS = 250_000
-_SIDES = {"source": "subject", "target": "object"}
-_PREDICATE = "skos:exactMatch"
-_JUSTIFICATION = "semapv:SemanticSimilarityThresholdMatching"
+RELATION_FORMS = {"sssom-relations": "relations.sssom.tsv"}
+_ROLES = {"source": "subject", "target": "object"}
+# By mapping, and by whether the ends are exchanged.
+_RELATION_PREDICATES = {
+    ("exact", False): "skos:exactMatch",
+    ("narrower", False): "skos:broadMatch",
+    ("broader", False): "skos:narrowMatch",
+    ("exact", True): "owl:inverseOf",
+}
+_RELATION_MEASURE = "likelihood that both relations join the same matched entities"
 _NO_LICENCE = "https://w3id.org/sssom/license/unspecified"
 _SCHEMA_VERSION = "1.1"  # the first that takes the similarity measure in the header
 
 
 def _write_sssom(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
-    """Write an SSSOM TSV file."""
-    measured, measure = _similarity(table, info)
-    named = with_iris(measured, info)
-    prefixes = choose_prefixes((named[f"{side}_iri"] for side in _SIDES), info.prefixes)
-
-    def write(sink: ByteSink) -> None:
-        sink.write(_header(info, prefixes, measure).encode("utf-8"))
-        columns = _rows(named.clear(), prefixes, info).columns
-        sink.write(("\t".join(columns) + "\n").encode("utf-8"))
-        for part in named.iter_slices(_ROWS):
-            rows = _rows(part, prefixes, info)
-            text = rows.write_csv(separator="\t", include_header=False, quote_style="necessary")
-            sink.write(text.encode("utf-8"))
-
-    write_files({path: write})
-    return len(table)
-
-
-def _similarity(table: pl.DataFrame, info: ExportInfo) -> tuple[pl.DataFrame, str]:
-    """The table with a column `similarity` from 0 to 1, and what it is."""
+    """Write the pairs of entities."""
     if "cosine" in table.columns:
-        similarity = table["cosine"].fill_nan(None).clip(0, 1)
-        return table.with_columns(similarity=similarity), "cosine similarity of entity embeddings"
-    measure = f"share of the mappings whose score is no higher; score: {info.scoring}"
-    return table.with_columns(similarity=share_no_higher(table["score"])), measure
-
-
-def _rows(part: pl.DataFrame, prefixes: dict[str, str], info: ExportInfo) -> pl.DataFrame:
-    columns: dict[str, pl.Series | pl.Expr] = {}
-    for side, role in _SIDES.items():
-        short = shorten(part[side], part[f"{side}_iri"], prefixes)
-        labelled = short.rewritten & ~part[side].str.contains(CONTROL)
-        columns[f"{role}_id"] = short.curies
-        columns[f"{role}_label"] = pl.when(labelled).then(part[side])
+        similarity, measure = table["cosine"].fill_nan(None).clip(0, 1), "cosine similarity of entity embeddings"
+    else:
+        similarity = share_no_higher(table["score"])
+        measure = f"share of the mappings whose score is no higher; score: {info.scoring}"
     confidence = [pl.col("confidence").fill_nan(None).clip(0, 1)] if info.calibrated else []
-    return part.select(
-        columns["subject_id"].alias("subject_id"),
-        columns["subject_label"].alias("subject_label"),
-        pl.lit(_PREDICATE).alias("predicate_id"),
-        columns["object_id"].alias("object_id"),
-        columns["object_label"].alias("object_label"),
-        pl.lit(_JUSTIFICATION).alias("mapping_justification"),
+    named = with_iris(table, info).select(
+        *("source", "target", "source_iri", "target_iri"),
+        pl.lit("skos:exactMatch").alias("predicate_id"),
+        pl.lit("semapv:SemanticSimilarityThresholdMatching").alias("mapping_justification"),
         *confidence,
-        pl.col("similarity").alias("similarity_score"),
+        similarity.alias("similarity_score"),
     )
+    return _write(named, path, info, measure)
 
 
-def _header(info: ExportInfo, prefixes: dict[str, str], measure: str) -> str:
+def export_relations(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
+    """Write the mappings of relations, a table of `largegnn.review.relations`; returns the rows written."""
+    kinds = zip(table["mapping"].to_list(), table["inverse"].to_list(), strict=True)
+    predicates = pl.Series("predicate", [_RELATION_PREDICATES.get(kind) for kind in kinds], dtype=pl.String)
+    named = with_iris(table.with_columns(predicates).drop_nulls("predicate"), info).select(
+        *("source", "target", "source_iri", "target_iri"),
+        pl.col("predicate").alias("predicate_id"),
+        pl.lit("semapv:InstanceBasedMatching").alias("mapping_justification"),
+        pl.col("score").clip(0, 1).alias("similarity_score"),
+        (pl.col("count").cast(pl.String) + pl.lit(" matched triples")).alias("comment"),
+    )
+    return _write(named, path, dataclasses.replace(info, title=f"{info.title}: relations"), _RELATION_MEASURE)
+
+
+def _write(named: pl.DataFrame, path: Path, info: ExportInfo, measure: str) -> int:
+    """Write a header and the rows of a table with names, IRIs and, from `predicate_id` on, the columns of the file."""
+    prefixes = choose_prefixes((named[f"{side}_iri"] for side in _ROLES), info.prefixes)
     facts = {"mapping_set_title": info.title, "mapping_set_description": info.description}
-    return sssom_header(info, prefixes, facts, {"similarity_measure": measure})
+
+    def parts() -> Iterator[str]:
+        yield sssom_header(info, prefixes, facts, {"similarity_measure": measure})
+        yield "\t".join(rows(named.clear()).columns) + "\n"
+        for part in parts_of(named):
+            yield rows(part).write_csv(separator="\t", include_header=False, quote_style="necessary")
+
+    def rows(part: pl.DataFrame) -> pl.DataFrame:
+        subject_id, subject_label, object_id, object_label = curie_columns(part, prefixes)
+        predicate, *others = part.columns[4:]
+        return part.select(subject_id, subject_label, predicate, object_id, object_label, *others)
+
+    write_parts(path, parts())
+    return len(named)
+
+
+def curie_columns(named: pl.DataFrame, prefixes: dict[str, str]) -> list[pl.Series | pl.Expr]:
+    """The columns `subject_id`, `subject_label`, `object_id` and `object_label` of a table with names and IRIs."""
+    columns: list[pl.Series | pl.Expr] = []
+    for side, role in _ROLES.items():
+        short = shorten(named[side], named[f"{side}_iri"], prefixes)
+        is_labelled = short.rewritten & ~named[side].str.contains(CONTROL)
+        columns += [short.curies.alias(f"{role}_id"), pl.when(is_labelled).then(named[side]).alias(f"{role}_label")]
+    return columns
 
 
 def sssom_header(
     info: ExportInfo, prefixes: Mapping[str, str], first: Mapping[str, str], last: Mapping[str, str] | None = None
 ) -> str:
-    """The header of an SSSOM file: what the set is (`first`), where it comes from, what else is said (`last`)."""
+    """The header of an SSSOM file: facts about the set (`first`), its origin, and further facts (`last`)."""
     origin = "\0".join([info.tool_version, info.title, first["mapping_set_description"], info.created.isoformat()])
     facts = {
         "sssom_version": _SCHEMA_VERSION,
@@ -109,7 +124,7 @@ def sssom_header(
 
 
 def _yaml_text(text: str) -> str:
-    """A string between double quotes, on one line whatever is in it."""
+    """A string in double quotes, on one line whatever it holds."""
     escaped = [f"\\{char}" if char in '"\\' else char if char.isprintable() else f"\\U{ord(char):08x}" for char in text]
     return f'"{"".join(escaped)}"'
 

@@ -1,9 +1,8 @@
-"""An alignment with names for numbers: the table all exporters start from.
+"""Make the table of an alignment, with names for numbers, which all exporters start from.
 
 In: an `Alignment` and the names. Out: one row for each pair, in the order of the alignment, as `COLUMNS`.
-The idea: strings are never touched one by one. The bytes of many names are joined with a character that is in none of
-them and handed to polars, which splits them again. Cost: one pass over the names, one gather for each side; a million
-pairs of a pair of graphs with two million entities take about a second.
+Cost: one pass over the names by polars, one gather for each side; about a second for a million pairs of graphs with
+two million entities.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ _COST_OF_ONE = 2  # a name read on its own takes about twice as long as one read
 def alignment_table(
     alignment: Alignment, names: TaskNames, *, accepted_only: bool = True, calibrated: bool = True
 ) -> pl.DataFrame:
-    """The pairs by name with the evidence for each; those not accepted too where asked for.
+    """The pairs by name with the evidence for each: the accepted ones, or all.
 
     `score` is that of the scoring in use, `rank` the rank of the target among the source's candidates, 1 = best.
-    A confidence that is not calibrated is none, and left out.
+    Without calibration there is no confidence.
     """
     num_entities = len(names.entities)
     if alignment.pairs.size and int(alignment.pairs.max()) >= num_entities:
@@ -65,18 +64,18 @@ def alignment_table(
 
 
 def accepted_rows(table: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a table that say "the same": what formats that cannot say "perhaps" may hold."""
+    """The accepted pairs, for formats that cannot express doubt."""
     return table.filter(pl.col("accepted"))
 
 
 def share_no_higher(scores: pl.Series) -> pl.Series:
-    """For each score the share of all that are no higher, in (0, 1]: an order any form can hold; NaN is lowest."""
+    """The share of all scores that are no higher than each, in (0, 1]; NaN is lowest."""
     ranks = scores.fill_nan(-np.inf).rank("max")
     return (ranks / max(len(scores), 1)).cast(pl.Float32)
 
 
 def names_at(table: StringTable, ids: IntArray) -> pl.Series:
-    """The strings at these positions (n,) as a polars column; only a table asked for much of it is read whole."""
+    """The strings at these positions (n,) as a polars column; read the table as a whole where that is faster."""
     if _COST_OF_ONE * len(ids) < len(table):
         return pl.Series(table.take(ids), dtype=pl.String)
     return name_column(table).gather(ids)

@@ -1,1 +1,1 @@
-"""Names and values become candidate pairs with evidence."""
+"""Compare names and values: candidate pairs with evidence."""

@@ -1,10 +1,10 @@
-"""Candidate pairs by names and values, each with its literal evidence.
+"""Find candidate pairs by names and values, each with its literal evidence.
 
 In: the texts of both sides. Out: a `CandidateGraph` with the columns `name` (the most similar pair of names), `text`
-(all that both say of themselves) and `neighbors` (what their neighbours are called), each a cosine of n-gram vectors.
+(all values as one text) and `neighbors` (the names of the neighbours), each a cosine of n-gram vectors.
 The idea: pairs that share something rare are near each other among names or among texts; the k nearest of either side
 by either view are candidates, equal names always.
-Cost: linear in the texts (see `grams`); distinct names are compared once, however many entities bear them.
+Cost: linear in the texts (see `grams`); distinct names are compared once, however many entities have them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def literal_candidates(
 
 
 def _products(vectors: tuple[FloatArray, FloatArray], left: IntArray, right: IntArray) -> FloatArray:
-    """The products of pairs of rows (p,), none below zero."""
+    """The products of pairs of rows (p,), at least zero."""
     found = np.empty(len(left), dtype=np.float32)
     for start in range(0, len(left), _PIECE):
         here = slice(start, start + _PIECE)
@@ -76,7 +76,7 @@ def _products(vectors: tuple[FloatArray, FloatArray], left: IntArray, right: Int
 
 
 def _by_names(source: EntityTexts, target: EntityTexts, k: int) -> tuple[IntArray, IntArray, FloatArray]:
-    """Keys of the pairs of entities with near names; for each pair of names the key of its entities, and its cosine."""
+    """Keys of the entity pairs with near names; and for each pair of names the key of its entities, and its cosine."""
     none = np.empty(0, dtype=np.int64)
     if not source.names or not target.names:
         return none, none, np.empty(0, dtype=np.float32)
@@ -84,7 +84,7 @@ def _by_names(source: EntityTexts, target: EntityTexts, k: int) -> tuple[IntArra
     right, right_of = _distinct(target.names)
     views = GramSpace.of(left, right)
     rows = views.nearest(k)
-    # Equal names are candidates whatever is nearer.
+    # Equal names are candidates even if others are nearer.
     equal = {name: number for number, name in enumerate(right)}
     same = np.array([(row, equal[name]) for row, name in enumerate(left) if name in equal], dtype=np.int64).reshape(
         -1, 2
@@ -109,7 +109,7 @@ def _distinct(names: list[str]) -> tuple[list[str], IntArray]:
 
 @dataclass(frozen=True, eq=False)
 class _Owners:
-    """The entities that bear each distinct name: those of name i are `entities[starts[i] : starts[i] + counts[i]]`."""
+    """The entities with each distinct name: those of name i are `entities[starts[i] : starts[i] + counts[i]]`."""
 
     entities: IntArray
     starts: IntArray
@@ -117,7 +117,7 @@ class _Owners:
 
     @classmethod
     def of(cls, name_of: IntArray, owners: IntArray, num_names: int) -> _Owners:
-        """Grouped by name; of a name that very many bear, some."""
+        """Grouped by name; of a very frequent name, some."""
         sizes = np.bincount(name_of, minlength=num_names)
         starts = np.cumsum(sizes) - sizes
         return cls(owners[np.argsort(name_of, kind="stable")], starts, np.minimum(sizes, _MOST_NAMESAKES))
@@ -141,7 +141,7 @@ def _keys(left: IntArray, right: IntArray) -> IntArray:
 
 
 def _distinct_keys(*keys: IntArray) -> IntArray:
-    """All keys, ascending, each once: by sorting, which is faster than the tables of hashes of numpy's `unique`."""
+    """All keys, ascending, each once: by sorting, which is faster than the hash tables of numpy's `unique`."""
     ordered = np.sort(np.concatenate(keys))
     distinct: IntArray = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
     return distinct

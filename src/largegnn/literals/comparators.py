@@ -1,9 +1,9 @@
-"""How alike two values of one kind are: our comparators.
+"""Compare two values of one kind.
 
-In: two lists of texts of one length. Out: a similarity from 0 to 1 for each pair. What cannot be read as its kind is
-compared as text.
-The idea: a value stands in many pairs. So each of ours has two halves, `read`, which is done once for each value, and
-`compare`, which is done for each pair on what was read. A plain function of two lists does as well, only slower.
+In: two lists of texts of one length. Out: a similarity from 0 to 1 for each pair. Values that cannot be read as their
+kind are compared as texts.
+The idea: a value is part of many pairs. So a comparator has two halves: `read` is called once for the values, `compare`
+for pairs of what it returns. A function of two lists, given as `module:function`, can be used too, but is slower.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from largegnn.artifacts import FloatArray
 from largegnn.literals.normalise import normalise
-from largegnn.literals.values import parse_date, parse_number
+from largegnn.literals.profiles import parse_date, parse_number
 
 __all__ = [
+    "COMPARATORS",
     "Comparator",
     "ReadingComparator",
     "codes",
@@ -33,14 +34,14 @@ __all__ = [
 ]
 
 Comparator = Callable[[Sequence[str], Sequence[str]], FloatArray]
-Values = npt.NDArray[Any]  # values as they are compared, a row each
+Values = npt.NDArray[Any]  # values as `read` returns them, a row each
 _NEAR_KM = 1.0
 _LONGEST = 200
 
 
 @dataclass(frozen=True)
 class ReadingComparator:
-    """A comparator that reads each value once: `read` gives a row for a text, `compare` says how alike two rows are."""
+    """A comparator that reads each value once: `read` makes a row of a text, `compare` gives the similarity of rows."""
 
     read: Callable[[Sequence[str]], Values]
     compare: Callable[[Values, Values], FloatArray]
@@ -51,13 +52,13 @@ class ReadingComparator:
 
 
 def _read_names(values: Sequence[str]) -> Values:
-    """As people say it, and with its words in alphabetical order (n, 2)."""
+    """The normalised name, and the same with its words in alphabetical order (n, 2)."""
     spelled = normalise(values)
     return _strings([spelled, [" ".join(sorted(name.split())) for name in spelled]])
 
 
 def _compare_names(left: Values, right: Values) -> FloatArray:
-    """Jaro-Winkler of the words in order, or the share of letters both have in sorted words, whichever is higher."""
+    """Jaro-Winkler of the words in order, or the share of common letters of sorted words, whichever is higher."""
     from rapidfuzz.distance import Indel, JaroWinkler
 
     in_order = _by_pairs(JaroWinkler.normalized_similarity, left[:, 0], right[:, 0])
@@ -69,7 +70,7 @@ def _read_texts(values: Sequence[str]) -> Values:
 
 
 def _compare_texts(left: Values, right: Values) -> FloatArray:
-    """The share of words both texts have."""
+    """The share of common words."""
     from rapidfuzz import fuzz
 
     return _by_pairs(fuzz.token_set_ratio, left[:, 0], right[:, 0]) / np.float32(100)
@@ -81,13 +82,13 @@ def _compare_numbers(left: Values, right: Values) -> FloatArray:
     largest = np.maximum(np.abs(one), np.abs(other))
     with np.errstate(invalid="ignore", over="ignore"):
         apart = np.abs(one - other) / np.where(largest > 0, largest, 1.0)
-    # Two infinities that are the same have no difference that is a number.
+    # The difference of two equal infinities is not a number.
     found = np.where(one == other, 1.0, np.maximum(0.0, 1.0 - np.nan_to_num(apart, nan=1.0)))
     return _or_equal(found, left, right)
 
 
 def _compare_dates(left: Values, right: Values) -> FloatArray:
-    """1 where all that both dates say is the same, else less, by how much of it differs."""
+    """1 where the parts that both dates have are the same, else less, by how much of them differs."""
     one, other = left["value"], right["value"]
     # The first of January often stands for a year alone.
     is_year = [(date[:, 1] == 0) | ((date[:, 1] == 1) & (date[:, 2] == 1)) for date in (one, other)]
@@ -120,7 +121,7 @@ def _read_truth_values(values: Sequence[str]) -> Values:
 
 
 def _compare_truth_values(left: Values, right: Values) -> FloatArray:
-    """1 where both say yes, or both no."""
+    """1 where both mean yes, or both no."""
     return np.asarray(left == right, dtype=np.float32)
 
 
@@ -130,7 +131,7 @@ def _coordinate(text: str) -> tuple[float, float] | None:
 
 
 def _reading(parse: Callable[[str], Sequence[float | None] | None], width: int) -> Callable[[Sequence[str]], Values]:
-    """Texts as rows of a number each for `width` numbers, and of the text where it cannot be read."""
+    """A function that reads texts as rows of `width` numbers, and of the text where it cannot be parsed."""
 
     def read(values: Sequence[str]) -> Values:
         row_of: dict[str, int] = {}
@@ -146,7 +147,7 @@ def _reading(parse: Callable[[str], Sequence[float | None] | None], width: int) 
 
 
 def _or_equal(found: npt.NDArray[np.float64], left: Values, right: Values) -> FloatArray:
-    """The similarities, and for what could not be read whether the texts are equal."""
+    """The similarities, and for values that could not be parsed whether the texts are equal."""
     unread = np.isnan(left["value"][:, 0]) | np.isnan(right["value"][:, 0])
     equal = (left["text"][unread] == right["text"][unread]).astype(np.float64)
     found[unread] = equal
@@ -161,11 +162,20 @@ def _strings(columns: list[list[str]]) -> Values:
 
 
 def _by_pairs(scorer: Any, left: Values, right: Values) -> FloatArray:
-    """What a scorer of rapidfuzz says of each pair of texts, by all processors."""
+    """The similarity of each pair of texts by a scorer of rapidfuzz, by all processors."""
     from rapidfuzz.process import cpdist
 
     found: FloatArray = cpdist(left.tolist(), right.tolist(), scorer=scorer, dtype=np.float32, workers=-1)
     return found
+
+
+def _read_as_written(values: Sequence[str]) -> Values:
+    return _strings([list(values)])
+
+
+def _compare_by(function: Comparator, left: Values, right: Values) -> FloatArray:
+    """The similarity of each pair of texts by a function of two lists."""
+    return np.asarray(function(left[:, 0].tolist(), right[:, 0].tolist()), dtype=np.float32)
 
 
 names = ReadingComparator(_read_names, _compare_names)
@@ -175,3 +185,13 @@ dates = ReadingComparator(_reading(parse_date, 3), _compare_dates)
 codes = ReadingComparator(_read_codes, _compare_codes)
 coordinates = ReadingComparator(_reading(_coordinate, 2), _compare_coordinates)
 truth_values = ReadingComparator(_read_truth_values, _compare_truth_values)
+
+COMPARATORS: dict[str, ReadingComparator] = {
+    "name": names,
+    "text": texts,
+    "number": numbers,
+    "date": dates,
+    "code": codes,
+    "coordinate": coordinates,
+    "truth_value": truth_values,
+}

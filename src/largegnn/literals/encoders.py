@@ -1,8 +1,8 @@
-"""Texts as vectors of their meaning, by a model the user has: our text encoders.
+"""Encode texts as vectors of their meaning, by a model of the user's.
 
-In: texts as they were written, and the folder of a model. Out: one row for each text, (n, d); what is near means the
-same. Nothing is downloaded, and the default needs none of this: `compare.text_encoder` is off.
-A text encoder of one's own is a function of the same arguments; it may ignore the folder.
+In: texts as they were written, and the folder of a model. Out: one row for each text, (n, d); near rows mean the same.
+By default there is no text encoder, and nothing is ever downloaded. A text encoder is a function of texts and the
+folder of a model, which it may ignore: `text_encoder` finds it by the name of a library or as `module:function`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,16 @@ import numpy as np
 
 from largegnn.artifacts import FloatArray, IntArray
 from largegnn.errors import InputError
-from largegnn.seams.tables import TEXT_ENCODERS
+from largegnn.parts import load_address
 
-__all__ = ["TextEncoder", "encode_texts", "model2vec", "nearest_meanings", "sentence_transformers"]
+__all__ = [
+    "TextEncoder",
+    "encode_texts",
+    "model2vec",
+    "nearest_meanings",
+    "sentence_transformers",
+    "text_encoder",
+]
 
 _PRODUCTS = 1 << 25  # products held at once
 
@@ -52,9 +59,23 @@ def sentence_transformers(texts: Sequence[str], model: str) -> FloatArray:
     return np.asarray(encoder.encode(list(texts), show_progress_bar=False), dtype=np.float32)
 
 
+def text_encoder(name: str) -> TextEncoder:
+    """The text encoder of this name: `model2vec`, `sentence_transformers`, or `module:function` of one's own."""
+    if name in _KNOWN:
+        return _KNOWN[name]
+    expected = f"one of {', '.join(_KNOWN)}, or module:function"
+    if ":" not in name:
+        raise InputError(f"no text encoder is called {name[:100]!r}", expected=expected)
+    found: TextEncoder = load_address(name, "text encoder", expected)
+    return found
+
+
+_KNOWN: dict[str, TextEncoder] = {"model2vec": model2vec, "sentence_transformers": sentence_transformers}
+
+
 def encode_texts(name: str, texts: Sequence[str], model: str) -> FloatArray:
-    """Vectors of length 1, (n, d), by an encoder of the table; refuses what is no such thing."""
-    vectors = np.asarray(TEXT_ENCODERS[name](texts, model), dtype=np.float32)
+    """Vectors of length 1, (n, d), by the text encoder of this name; refuses a result that is not one vector a text."""
+    vectors = np.asarray(text_encoder(name)(texts, model), dtype=np.float32)
     if vectors.ndim != 2 or len(vectors) != len(texts) or not bool(np.isfinite(vectors).all()):
         raise InputError(
             f"the text encoder {name} gave no vectors",

@@ -1,7 +1,7 @@
-"""The loops over the n-grams of texts, compiled.
+"""Loop over the n-grams of texts, in compiled code.
 
-In: texts as symbols end to end (see `symbols`). A gram of up to 4 symbols is a number below `NUM_GRAMS`; the distinct
-grams of one text are told by a small table of hashes that fits the processor's first cache, so that no text is ever
+In: texts as symbols end to end (`Texts` in `grams`). A gram of up to 4 symbols is a number below `NUM_GRAMS`; the
+distinct grams of one text are found with a small hash table that fits the processor's first cache, so that no text is
 sorted and no row of a matrix is kept.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 from largegnn.artifacts import FloatArray, IntArray
 from largegnn.machine.compiled import compiled
 
-__all__ = ["NUM_GRAMS", "count_documents", "fill_postings", "nearest", "pair_cosines", "table_bits", "text_lengths"]
+__all__ = ["NUM_GRAMS", "count_documents", "fill_postings", "nearest", "pair_cosines", "text_lengths"]
 
 _TRIPLES = 1 << 12  # where grams of three symbols begin
 _QUADRUPLES = (1 << 12) + (1 << 18)
@@ -20,19 +20,10 @@ NUM_GRAMS = _QUADRUPLES + (1 << 24)
 
 
 @compiled
-def table_bits(num_entries: int) -> int:
-    """The size of a table, as a power of two, that so many entries fill by half at most."""
-    bits = 6
-    while (1 << bits) < 2 * num_entries:
-        bits += 1
-    return bits
-
-
-@compiled
-def _slot(table: IntArray, bits: int, key: int) -> int:
-    """Where a key stands in a table of hashes, or the free place (-1) where it would."""
-    mask = (1 << bits) - 1
-    at = ((key * 0x9E3779B1) & 0xFFFFFFFF) >> (32 - bits)
+def _slot(table: IntArray, key: int) -> int:
+    """The place of a key in a hash table, or the free place (-1) where it belongs."""
+    mask = len(table) - 1
+    at = (((key * 0x9E3779B1) & 0xFFFFFFFF) * len(table)) >> 32
     while table[at] >= 0 and table[at] != key:
         at = (at + 1) & mask
     return at
@@ -52,17 +43,15 @@ def _gram(symbols: IntArray, at: int, length: int) -> int:
 
 
 @compiled
-def _collect(
-    symbols: IntArray, start: int, stop: int, table: IntArray, bits: int, counts: IntArray, slots: IntArray
-) -> int:
-    """The distinct grams of a text in a table that was empty, their counts, and where they are; how many there are."""
+def _collect(symbols: IntArray, start: int, stop: int, table: IntArray, counts: IntArray, slots: IntArray) -> int:
+    """Write the distinct grams of a text into an empty table, their counts, and their places; returns their number."""
     if stop - start <= 2:  # nothing but the spaces around it, which would make all empty texts alike
         return 0
     found = 0
     for length in range(2, 5):
         for at in range(start, stop - length + 1):
             gram = _gram(symbols, at, length)
-            slot = _slot(table, bits, gram)
+            slot = _slot(table, gram)
             if table[slot] < 0:
                 table[slot] = gram
                 counts[slot] = 0
@@ -73,21 +62,23 @@ def _collect(
 
 
 @compiled
-def _longest(ptr: IntArray, first: int, last: int) -> int:
+def _empty_table(ptr: IntArray, texts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """A table for the grams of any of these texts, at most half full, with room for counts and for places."""
     longest = 2
-    for text in range(first, last):
+    for text in texts:
         longest = max(longest, ptr[text + 1] - ptr[text])
-    return longest
+    size = 64
+    while size < 6 * longest:
+        size *= 2
+    return np.full(size, -1, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
 
 
 @compiled
 def count_documents(symbols: IntArray, ptr: IntArray, first: int, last: int, documents: IntArray) -> None:
     """Add the texts from `first` to `last` to the number of texts that each gram (NUM_GRAMS,) occurs in."""
-    bits = table_bits(3 * _longest(ptr, first, last))
-    table, counts = np.full(1 << bits, -1, np.int32), np.empty(1 << bits, np.int32)
-    slots = np.empty(1 << bits, np.int32)
+    table, counts, slots = _empty_table(ptr, np.arange(first, last))
     for text in range(first, last):
-        found = _collect(symbols, ptr[text], ptr[text + 1], table, bits, counts, slots)
+        found = _collect(symbols, ptr[text], ptr[text + 1], table, counts, slots)
         for place in range(found):
             documents[table[slots[place]]] += 1
             table[slots[place]] = -1
@@ -95,21 +86,21 @@ def count_documents(symbols: IntArray, ptr: IntArray, first: int, last: int, doc
 
 @compiled
 def text_lengths(
-    symbols: IntArray, ptr: IntArray, first: int, last: int, idf: FloatArray, damped: FloatArray, lengths: FloatArray
-) -> None:
-    """The length of the vector of each text; `damped` (c,) is what a gram counts for that occurs so often."""
-    bits = table_bits(3 * _longest(ptr, first, last))
-    table, counts = np.full(1 << bits, -1, np.int32), np.empty(1 << bits, np.int32)
-    slots = np.empty(1 << bits, np.int32)
+    symbols: IntArray, ptr: IntArray, first: int, last: int, idf: FloatArray, damped: FloatArray
+) -> FloatArray:
+    """The length of the vector of each text from `first` to `last`; `damped` (c,) is the weight of a count."""
+    lengths = np.zeros(last - first, np.float32)
+    table, counts, slots = _empty_table(ptr, np.arange(first, last))
     for text in range(first, last):
-        found = _collect(symbols, ptr[text], ptr[text + 1], table, bits, counts, slots)
+        found = _collect(symbols, ptr[text], ptr[text + 1], table, counts, slots)
         total = 0.0
         for place in range(found):
             slot = slots[place]
             weight = np.float64(idf[table[slot]]) * damped[min(counts[slot], len(damped) - 1)]
             total += weight * weight
             table[slot] = -1
-        lengths[text] = np.sqrt(total)
+        lengths[text - first] = np.sqrt(total)
+    return lengths
 
 
 @compiled
@@ -117,11 +108,9 @@ def fill_postings(
     symbols: IntArray, ptr: IntArray, place_of_gram: IntArray, ends: IntArray, texts: IntArray, often: IntArray
 ) -> None:
     """Note each text with each of its grams that has a place; `ends` (g,) is where the next one of a gram goes."""
-    bits = table_bits(3 * _longest(ptr, 0, len(ptr) - 1))
-    table, counts = np.full(1 << bits, -1, np.int32), np.empty(1 << bits, np.int32)
-    slots = np.empty(1 << bits, np.int32)
+    table, counts, slots = _empty_table(ptr, np.arange(len(ptr) - 1))
     for text in range(len(ptr) - 1):
-        found = _collect(symbols, ptr[text], ptr[text + 1], table, bits, counts, slots)
+        found = _collect(symbols, ptr[text], ptr[text + 1], table, counts, slots)
         for place in range(found):
             slot = slots[place]
             gram = place_of_gram[table[slot]]
@@ -145,22 +134,19 @@ def nearest(
     texts: IntArray,
     often: IntArray,
     lengths: FloatArray,
-    found_texts: IntArray,
-    products: FloatArray,
-) -> None:
+    k: int,
+) -> tuple[IntArray, FloatArray]:
     """The texts of the other side with the highest products with each text, ties to the first; (n, k), -1 for none.
 
-    The products, cosines but for the length of the text itself, go to `products` (n, k), unless it is empty.
+    The products (n, k) are cosines but for the length of the text itself.
     """
-    k = found_texts.shape[1]
-    bits = table_bits(3 * _longest(ptr, first, last))
-    table, counts = np.full(1 << bits, -1, np.int32), np.empty(1 << bits, np.int32)
-    slots = np.empty(1 << bits, np.int32)
+    found_texts, products = np.full((last - first, k), -1, np.int32), np.full((last - first, k), -1, np.float32)
+    table, counts, slots = _empty_table(ptr, np.arange(first, last))
     # A sum for every text of the other side: a table of those met so far would be smaller, and is no faster.
     sums, used = np.zeros(len(lengths), np.float32), np.empty(len(lengths), np.int32)
     best, best_text = np.empty(k, np.float32), np.empty(k, np.int32)
     for text in range(first, last):
-        found = _collect(symbols, ptr[text], ptr[text + 1], table, bits, counts, slots)
+        found = _collect(symbols, ptr[text], ptr[text + 1], table, counts, slots)
         num_used = 0
         for place in range(found):
             slot = slots[place]
@@ -191,9 +177,9 @@ def nearest(
                 rank -= 1
             best[rank], best_text[rank] = product, other
         for rank in range(held):
-            found_texts[text, rank] = best_text[rank]
-            if len(products):
-                products[text, rank] = best[rank]
+            found_texts[text - first, rank] = best_text[rank]
+            products[text - first, rank] = best[rank]
+    return found_texts, products
 
 
 @compiled
@@ -208,31 +194,24 @@ def pair_cosines(
     other_lengths: FloatArray,
     left: IntArray,
     right: IntArray,
-    first: int,
-    last: int,
-    cosines: FloatArray,
-) -> None:
-    """The cosine of each pair of texts from `first` to `last`; pairs with one left text should stand together."""
-    longest = 2
-    for pair in range(first, last):
-        longest = max(longest, ptr[left[pair] + 1] - ptr[left[pair]])
-    bits = table_bits(3 * longest)
-    table, counts = np.full(1 << bits, -1, np.int32), np.empty(1 << bits, np.int32)
-    slots, shared = np.empty(1 << bits, np.int32), np.zeros(1 << bits, np.int32)
-    touched = np.empty(1 << bits, np.int32)
+) -> FloatArray:
+    """The cosine of each pair of texts (p,); fastest where the pairs of a left text follow each other."""
+    cosines = np.zeros(len(left), np.float32)
+    table, counts, slots = _empty_table(ptr, left)
+    shared, touched = np.zeros(len(table), np.int32), np.empty(len(table), np.int32)
     found, present = 0, -1
-    for pair in range(first, last):
+    for pair in range(len(left)):
         if left[pair] != present:
             for place in range(found):
                 table[slots[place]] = -1
             present = left[pair]
-            found = _collect(symbols, ptr[present], ptr[present + 1], table, bits, counts, slots)
+            found = _collect(symbols, ptr[present], ptr[present + 1], table, counts, slots)
         start, stop = other_ptr[right[pair]], other_ptr[right[pair] + 1]
         total, num_touched = 0.0, 0
         if found > 0 and stop - start > 2:
             for length in range(2, 5):
                 for at in range(start, stop - length + 1):
-                    slot = _slot(table, bits, _gram(other_symbols, at, length))
+                    slot = _slot(table, _gram(other_symbols, at, length))
                     if table[slot] >= 0:
                         if shared[slot] == 0:
                             touched[num_touched] = slot
@@ -246,3 +225,4 @@ def pair_cosines(
                 shared[slot] = 0
             total /= np.float64(lengths[present]) * other_lengths[right[pair]]
         cosines[pair] = total
+    return cosines

@@ -1,8 +1,8 @@
-"""Text as it is compared: one spelling for what people read as the same.
+"""Normalise texts: one spelling for all that people read as the same.
 
-In: strings as they stand in files. Out: lower-case ASCII letters, digits and single spaces. Unicode is folded (NFKC),
+In: strings as in the files. Out: lower-case ASCII letters, digits and single spaces. Unicode is folded (NFKC),
 other scripts are transliterated (anyascii), everything else separates words.
-Cost: one pass; distinct strings only, which the caller sees to.
+Cost: one pass; callers pass distinct strings only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LONGEST = 2_000  # characters of a text that are compared; more change nothing b
 
 
 def normalise(texts: Iterable[str]) -> list[str]:
-    """Each text in the spelling that is compared; may be empty."""
+    """Each text in its normalised spelling, which may be empty."""
     from anyascii import anyascii
 
     found = []

@@ -1,8 +1,8 @@
-"""The texts of each entity that are compared: its names, all it says of itself, and what its neighbours are called.
+"""Collect the texts of each entity that are compared: its names, all its values, and the names of its neighbours.
 
 In: the literals of one side, the kinds of its predicates, the names of the entities. Out: `EntityTexts`.
-Names come from predicates that hold names; an entity without any is called by the last part of its IRI, where such
-parts are words and not opaque ids. Distinct texts are normalised once.
+Names come from predicates that hold names; the name of an entity without any is the last part of its IRI, if such parts
+are words and not opaque ids. Distinct texts are normalised once.
 Cost: one pass over the literals; a text of an entity is cut at some thousand characters.
 """
 
@@ -16,8 +16,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from largegnn.artifacts import IntArray, StringTable
-from largegnn.artifacts.literals import Literals
+from largegnn.artifacts import IntArray, Literals, StringTable
 from largegnn.literals.normalise import normalise, split_identifier
 from largegnn.literals.profiles import PredicateProfile
 
@@ -31,7 +30,7 @@ __all__ = [
     "written_texts",
 ]
 
-_LONGEST = 4_000  # characters of all that an entity says of itself
+_LONGEST = 4_000  # characters of all values of an entity
 _LONGEST_WRITTEN = 1_000
 _MOST_NAMES = 30  # names of one entity that are compared
 _MOST_NEIGHBORS = 40
@@ -44,7 +43,7 @@ _MANY_TRIPLES = 50
 
 @dataclass(frozen=True, eq=False)
 class EntityTexts:
-    """What is compared of one side, normalised.
+    """The texts of one side that are compared, normalised.
 
     `names` with `name_owners` (k,), the entity of each, ascending; `documents`, all values of an entity as one text,
     one for each of `entities` (n,), which are all that have a text.
@@ -76,15 +75,15 @@ def texts_of_side(
     filled = np.flatnonzero(is_filled[codes]) if len(codes) else codes
     name_rows = filled[is_name[predicates[filled]]]
     name_owners, name_codes = _first_of_each(owners[name_rows], codes[name_rows], _MOST_NAMES)
-    said_owners, said_codes = _first_of_each(owners[filled], codes[filled])
-    # Who has no name of its own is called by the end of its IRI.
+    value_owners, value_codes = _first_of_each(owners[filled], codes[filled])
+    # Entities without a name get the end of their IRI.
     unnamed = np.setdiff1d(np.fromiter(identifiers, dtype=np.int64, count=len(identifiers)), name_owners)
     spelled += [identifiers[entity] for entity in unnamed.tolist()]
     called = np.arange(len(spelled) - len(unnamed), len(spelled))
     name_owners, name_codes = _joined(name_owners, name_codes, unnamed, called)
-    said_owners, said_codes = _joined(said_owners, said_codes, unnamed, called)
+    value_owners, value_codes = _joined(value_owners, value_codes, unnamed, called)
     names = [spelled[code] for code in name_codes.tolist()]
-    return EntityTexts(names, name_owners, *_documents(spelled, said_owners, said_codes))
+    return EntityTexts(names, name_owners, *_documents(spelled, value_owners, value_codes))
 
 
 def written_texts(
@@ -94,7 +93,7 @@ def written_texts(
     identifiers: Mapping[int, str],
     entities: IntArray,
 ) -> list[str]:
-    """What each of these entities (n,) says of itself as it was written, names first; for a text encoder."""
+    """All values of each of these entities (n,) as they were written, names first; for a text encoder."""
     is_name = {number: profile.kind == "name" for number, profile in profiles.items()}
     parts: dict[int, tuple[list[str], list[str]]] = {}
     values = literals.values.take(range(inside.start, inside.stop))
@@ -130,10 +129,10 @@ def identifier_names(names: StringTable, first: int, count: int, seed: int = 0) 
 
 
 def class_relations(triples: IntArray) -> frozenset[int]:
-    """Relations that lead to very few entities, such as types: their ends say what a thing is, not which one it is."""
+    """Relations that lead to very few entities, such as types: their ends are classes, which do not distinguish."""
     if not len(triples):
         return frozenset()
-    # Sorted by hand: np.unique hashes, and numbers packed like these collide, which is ten times slower.
+    # Sorted here: np.unique hashes, and numbers packed like these collide, which is ten times slower.
     ends = triples[:, 1].astype(np.int64) << 32 | triples[:, 2]
     ends.sort()
     counts = np.bincount(triples[:, 1])
@@ -145,8 +144,8 @@ def class_relations(triples: IntArray) -> frozenset[int]:
 def neighbor_texts(
     triples: IntArray, names: Mapping[int, str], entities: IntArray, ignored: frozenset[int] = frozenset()
 ) -> list[str]:
-    """What the neighbours of each entity (n,) are called, as one text; relations in `ignored` do not count."""
-    # Each triple is seen from both ends, in the order of the triples.
+    """The names of the neighbours of each entity (n,) as one text; relations in `ignored` do not count."""
+    # Each triple counts for both ends, in the order of the triples.
     counted = triples[~np.isin(triples[:, 1], sorted(ignored))] if ignored else triples
     ones, others = counted[:, [0, 2]].ravel(), counted[:, [2, 0]].ravel()
     size = int(max(triples[:, [0, 2]].max(initial=-1), entities.max(initial=-1), max(names, default=-1))) + 1
@@ -197,7 +196,7 @@ def _numbered(texts: Iterable[str]) -> tuple[list[str], IntArray]:
 
 
 def _normalised(values: StringTable, inside: slice) -> tuple[list[str], IntArray]:
-    """Distinct values in the spelling that is compared, and which of them each row has."""
+    """Distinct values, normalised, and which of them each row has."""
     distinct, codes = _numbered(values.take(range(inside.start, inside.stop)))
     return normalise(distinct), codes
 

@@ -1,42 +1,47 @@
-"""Agreement and contradiction of values: which predicate answers to which is learnt, not configured.
+"""Weigh agreement and contradiction of values by aligned predicates, which are learnt, not configured.
 
-In: candidate edges, the literals of both sides with their kinds, and pairs that are surely right. Out: two columns:
-`agreement`, how much the values that two entities share speak for them, and `contradiction`, how much those in which
-they differ speak against them, both in natural logarithms of odds (Fellegi and Sunter, 1969).
-The idea: for every pair of predicates of the same kind, count how often the values of surely right pairs agree and how
-often those of pairs drawn at random do. A predicate pair that agrees no more often than by chance says nothing. Rare
-values agree seldom by chance, so they count more. Only predicates with about one value per entity can contradict.
+In: candidate edges, the literals of both sides with their kinds, and reference matches. Out: two columns: `agreement`,
+the evidence of equal values, and `contradiction`, that of different values, in natural logarithms of odds (Fellegi and
+Sunter, 1969); and the duplicates within a side.
+The idea: for every pair of predicates of the same kind, count how often the values of reference matches agree and how
+often those of random pairs do. A predicate pair that agrees no more often than by chance is no evidence. Rare values
+seldom agree by chance, so they count more. Only predicates with about one value per entity can contradict.
 Each value is read once and compared often (see `comparators`).
-Cost: the edges times the predicate pairs that answer to each other, of which the most telling are kept.
+Cost: the edges times the aligned predicate pairs, of which the most informative are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from largegnn.artifacts import FloatArray, IntArray
-from largegnn.artifacts.literals import Literals
-from largegnn.literals.comparators import ReadingComparator
+from largegnn.artifacts import FloatArray, IntArray, Literals
+from largegnn.literals.comparators import COMPARATORS, ReadingComparator, Values
 from largegnn.literals.profiles import PredicateProfile
-from largegnn.literals.value_pieces import compared_in_pieces
-from largegnn.machine.worker_pool import processor_pool
-from largegnn.seams.tables import COMPARATORS
+from largegnn.literals.texts import EntityTexts
+from largegnn.machine.pieces import map_pieces, pieces
 
-__all__ = ["Correspondence", "SideValues", "compare_values", "learn_correspondences", "value_evidence"]
+__all__ = [
+    "Correspondence",
+    "SideValues",
+    "compare_values",
+    "find_duplicates",
+    "learn_correspondences",
+    "value_evidence",
+]
 
 _COMPARED = ("number", "date", "code", "coordinate", "truth_value", "name", "text")
 _FEWEST_SURE = 20
 _MOST_SURE = 5_000
 _MOST_CORRESPONDENCES = 30
 _AGREES = 0.95  # similarity from which two values are the same
-_LEAST_RATIO = 2.0  # how much more often than by chance values must agree to say anything
+_LEAST_RATIO = 2.0  # how much more often than by chance values must agree to be evidence
 _FUNCTIONAL = 0.8
 _MOST_ODDS = 6.0
-_PIECE = 1 << 17
+_EDGES = 1 << 17  # of a piece
+_MOST_NAMESAKES = 5  # entities of one name of which any two may be the same
 _WORTH_SENDING = 1 << 19  # edges; fewer are compared here in a second or two, and the start of a worker takes as long
 
 
@@ -48,7 +53,6 @@ class SideValues:
     row_of: dict[int, IntArray]
     profiles: dict[int, PredicateProfile]
     first: int
-    comparators: Mapping[str, str]
 
     @classmethod
     def of(
@@ -58,7 +62,6 @@ class SideValues:
         profiles: dict[int, PredicateProfile],
         first: int,
         count: int,
-        comparators: Mapping[str, str],
     ) -> SideValues:
         """The first value of each entity, for the predicates that have about one value per entity."""
         entities, predicates = literals.entities[inside], literals.predicates[inside]
@@ -70,17 +73,23 @@ class SideValues:
             table = np.full(count, -1, dtype=np.int64)
             table[entities[here[::-1]] - first] = here[::-1] + inside.start
             rows[predicate] = table
-        return cls(literals, rows, profiles, first, comparators)
+        return cls(literals, rows, profiles, first)
 
     def values(self, predicate: int, entities: IntArray) -> IntArray:
         """The row of each entity's value (m,), -1 where it has none."""
         rows: IntArray = self.row_of[predicate][entities - self.first]
         return rows
 
+    def read(self, predicate: int, comparator: ReadingComparator) -> tuple[Values, IntArray]:
+        """All values of a predicate as a comparator reads them, and the place of each entity's, -1 for none."""
+        has_value = self.row_of[predicate] >= 0
+        read = comparator.read(self.literals.values.take(self.row_of[predicate][has_value]))
+        return read, np.where(has_value, np.cumsum(has_value) - 1, -1)
+
 
 @dataclass(frozen=True)
 class Correspondence:
-    """Two predicates that answer to each other: how often values agree for right pairs, and by chance."""
+    """Two aligned predicates: how often their values agree for right pairs, and by chance."""
 
     source_predicate: str
     target_predicate: str
@@ -91,12 +100,12 @@ class Correspondence:
 
     @property
     def odds_for(self) -> float:
-        """What agreement speaks for a pair, as a logarithm."""
+        """The evidence of equal values for a pair, as a logarithm."""
         return float(np.clip(np.log(self.agree_right / self.agree_chance), 0.0, _MOST_ODDS))
 
     @property
     def odds_against(self) -> float:
-        """What disagreement speaks against a pair, as a logarithm."""
+        """The evidence of different values against a pair, as a logarithm."""
         return float(np.clip(np.log((1 - self.agree_chance) / (1 - self.agree_right)), 0.0, _MOST_ODDS))
 
 
@@ -115,7 +124,7 @@ def learn_correspondences(
         count = len(together[0])
         if count < _FEWEST_SURE:
             continue
-        # One more agreement and one more disagreement each: nothing is certain.
+        # Half an agreement and half a disagreement more: nothing is certain.
         agree_right = (float(together[0].sum()) + 0.5) / (count + 1)
         agree_chance = (float(together[1].sum()) + 0.5) / (len(together[1]) + 1)
         if agree_right < _LEAST_RATIO * agree_chance:
@@ -139,31 +148,28 @@ def value_evidence(
     """Agreement and contradiction of each edge (e,)."""
     agreement, contradiction = (np.zeros(len(sources), dtype=np.float32) for _ in range(2))
     for one, (left, right) in zip(correspondences, numbers, strict=True):
-        for both, similar in _compared(source, target, left, right, one.kind, sources, targets):
+        chosen = COMPARATORS[one.kind]
+        left_values, left_place = source.read(left, chosen)
+        right_values, right_place = target.read(right, chosen)
+        some = (
+            (start, left_place[sources[start:end] - source.first], right_place[targets[start:end] - target.first])
+            for start, end in pieces(len(sources), _EDGES)
+        )
+        send = len(sources) >= _WORTH_SENDING
+        for both, similar in map_pieces(compare_piece, some, chosen, left_values, right_values, send=send):
             agree = similar >= _AGREES
             agreement[both[agree]] += one.odds_for
             contradiction[both[~agree]] += one.odds_against
     return agreement, contradiction
 
 
-def _compared(
-    source: SideValues, target: SideValues, left: int, right: int, kind: str, sources: IntArray, targets: IntArray
-) -> Iterator[tuple[IntArray, FloatArray]]:
-    """The edges of which both ends have a value, some at a time, and how alike the values are."""
-    pool = processor_pool()
-    if pool is not None and len(sources) >= _WORTH_SENDING:
-        comparator = COMPARATORS[source.comparators[kind]]
-        values = (source.literals.values, target.literals.values)
-
-        def rows_of(edges: slice) -> tuple[IntArray, IntArray]:
-            return source.values(left, sources[edges]), target.values(right, targets[edges])
-
-        yield from compared_in_pieces(comparator, values, rows_of, len(sources), pool)
-        return
-    compare = _comparison(source, target, left, right, kind)
-    for start in range(0, len(sources), _PIECE):
-        both, similar = compare(sources[start : start + _PIECE], targets[start : start + _PIECE])
-        yield start + both, similar
+def compare_piece(
+    start: int, left: IntArray, right: IntArray, chosen: ReadingComparator, left_values: Values, right_values: Values
+) -> tuple[IntArray, FloatArray]:
+    """The edges of a piece, counted from `start`, of which both ends have a value (-1: none), and its similarity."""
+    both = np.flatnonzero((left >= 0) & (right >= 0))
+    similar = chosen.compare(left_values[left[both]], right_values[right[both]])
+    return start + both, np.asarray(similar, dtype=np.float32)
 
 
 def _possible(source: SideValues, target: SideValues) -> list[tuple[int, int, str]]:
@@ -185,38 +191,10 @@ def _agreements(
     return compare_values(source, target, kind, rows[0][both], rows[1][both]) >= _AGREES
 
 
-def _comparison(
-    source: SideValues, target: SideValues, left: int, right: int, kind: str
-) -> Callable[[IntArray, IntArray], tuple[IntArray, FloatArray]]:
-    """What tells of pairs of entities (p,) which have both values, and how alike these are; a value is read once."""
-    comparator = COMPARATORS[source.comparators[kind]]
-
-    def compare(sources: IntArray, targets: IntArray) -> tuple[IntArray, FloatArray]:
-        rows = source.values(left, sources), target.values(right, targets)
-        both = np.flatnonzero((rows[0] >= 0) & (rows[1] >= 0))
-        if not isinstance(comparator, ReadingComparator):
-            return both, compare_values(source, target, kind, rows[0][both], rows[1][both])
-        ends = (sources[both] - source.first, targets[both] - target.first)
-        similar = [values[place[end]] for values, place, end in zip(read, places, ends, strict=True)]
-        return both, np.asarray(comparator.compare(*similar), dtype=np.float32)
-
-    read, places = [], []
-    if isinstance(comparator, ReadingComparator):
-        for side, predicate in ((source, left), (target, right)):
-            has_value = side.row_of[predicate] >= 0
-            read.append(comparator.read(side.literals.values.take(side.row_of[predicate][has_value])))
-            places.append(np.cumsum(has_value) - 1)  # where the value of each entity stands among those read
-    return compare
-
-
 def compare_values(source: SideValues, target: SideValues, kind: str, left: IntArray, right: IntArray) -> FloatArray:
-    """The similarity of values at these rows, by the comparator of their kind; equal pairs are compared once."""
-    if not len(left):
-        return np.empty(0, dtype=np.float32)
-    keys, of = np.unique(left << 32 | right, return_inverse=True)
-    texts = source.literals.values.take(keys >> 32), target.literals.values.take(keys & 0xFFFFFFFF)
-    similar: FloatArray = np.asarray(COMPARATORS[source.comparators[kind]](*texts), dtype=np.float32)
-    return similar[of]
+    """The similarity of values at these rows (p,), by the comparator of their kind."""
+    texts = source.literals.values.take(left), target.literals.values.take(right)
+    return np.asarray(COMPARATORS[kind](*texts), dtype=np.float32)
 
 
 def _one_each(
@@ -232,3 +210,44 @@ def _one_each(
             used[1].add(right)
             chosen.append(entry)
     return chosen
+
+
+def find_duplicates(texts: EntityTexts, values: SideValues) -> IntArray:
+    """Pairs (d, 2) of entities of one side that are probably the same, ascending, the smaller id first.
+
+    They have the same name, which few others have, and differ in no value; pairs without a common predicate count if
+    their texts are equal. Cost: linear in the names; the pairs of equal names times the predicates.
+    """
+    pairs = _namesakes(texts)
+    if not len(pairs):
+        return pairs
+    agreeing, differing = np.zeros(len(pairs), dtype=np.int64), np.zeros(len(pairs), dtype=np.int64)
+    for predicate in values.row_of:
+        kind = values.profiles[predicate].kind
+        if kind == "name" or kind not in COMPARATORS:
+            continue
+        rows = values.values(predicate, pairs[:, 0]), values.values(predicate, pairs[:, 1])
+        both = np.flatnonzero((rows[0] >= 0) & (rows[1] >= 0))
+        is_same = compare_values(values, values, kind, rows[0][both], rows[1][both]) >= _AGREES
+        agreeing[both] += is_same
+        differing[both] += ~is_same
+    document_of = dict(zip(texts.entities.tolist(), texts.documents, strict=True))
+    has_same_text = np.array([document_of[left] == document_of[right] for left, right in pairs.tolist()])
+    found: IntArray = pairs[(differing == 0) & ((agreeing > 0) | has_same_text)]
+    return found
+
+
+def _namesakes(texts: EntityTexts) -> IntArray:
+    """Pairs (p, 2) of entities that share a name which few others have, ascending."""
+    owners_of: dict[str, list[int]] = {}
+    for owner, name in zip(texts.name_owners.tolist(), texts.names, strict=True):
+        owners_of.setdefault(name, []).append(owner)
+    pairs = {
+        (left, right)
+        for owners in owners_of.values()
+        if 1 < len(owners) <= _MOST_NAMESAKES
+        for place, left in enumerate(owners)
+        for right in owners[place + 1 :]
+        if left != right
+    }
+    return np.array(sorted((min(pair), max(pair)) for pair in pairs), dtype=np.int64).reshape(-1, 2)

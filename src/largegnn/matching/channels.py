@@ -15,9 +15,16 @@ from typing import Protocol
 
 import numpy as np
 
-from largegnn.artifacts import AlignmentTask, CandidateGraph, EntityEmbeddings, IntArray, Mask, Neighbors
+from largegnn.artifacts import (
+    AlignmentTask,
+    CandidateGraph,
+    EntityEmbeddings,
+    IntArray,
+    LiteralEvidence,
+    Mask,
+    Neighbors,
+)
 from largegnn.artifacts.arrays import check_range
-from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.errors import ArtifactError
 from largegnn.matching.candidates import build_candidates, csls
 from largegnn.matching.contributions import LITERAL_PER_COSINE

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from largegnn.artifacts import CandidateGraph, IntArray, Mask
-from largegnn.artifacts.pairs import pair_keys
+from largegnn.artifacts import CandidateGraph, IntArray, Mask, pair_keys
 from largegnn.machine.devices import num_processors
 from largegnn.machine.pieces import by_all_processors
 

@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from largegnn.artifacts import AlignmentTask, FloatArray, IntArray
-from largegnn.artifacts.relations import EXAMPLES, RelationAlignment
+from largegnn.artifacts import EXAMPLES, AlignmentTask, FloatArray, IntArray, RelationAlignment
 from largegnn.machine.compiled import compiled
 from largegnn.machine.pieces import by_all_processors, pieces
 from largegnn.machine.worker_pool import by_all_workers

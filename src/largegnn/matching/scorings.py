@@ -22,7 +22,7 @@ from largegnn.matching.candidates import rank_at
 from largegnn.matching.dense import dense_plan, fits_dense
 from largegnn.matching.partial_transport import partial_plan
 from largegnn.matching.sparse_transport import transport_sparse
-from largegnn.seams.tables import SCORINGS
+from largegnn.parts import SCORINGS
 
 __all__ = [
     "COSINE",

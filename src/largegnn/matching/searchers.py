@@ -29,7 +29,7 @@ from largegnn.matching.search_pieces import search_in_pieces
 from largegnn.matching.torch_search import torch_search
 from largegnn.matching.two_way_search import two_way_search
 from largegnn.matching.unit_rows import UnitRows, check_rows
-from largegnn.seams.tables import SEARCHERS
+from largegnn.parts import SEARCHERS
 
 __all__ = [
     "SearchOptions",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+
 from largegnn.artifacts import AlignmentTask, SeedsFrom
 from largegnn.matching.calibration import FEWEST_VALID
 
-__all__ = ["FEWEST_SEEDS", "FEWEST_VALID_LINKS", "seeds_warning"]
+__all__ = ["FEWEST_SEEDS", "FEWEST_VALID_LINKS", "seeds_warning", "warn_of_few_seeds"]
+
+_log = logging.getLogger(__name__)
 
 # Below these a run was seen to give pairs that are mostly wrong, or scores that cannot be calibrated.
 FEWEST_SEEDS, FEWEST_VALID_LINKS = 50, FEWEST_VALID
@@ -29,3 +33,10 @@ def seeds_warning(task: AlignmentTask, seeds_from: SeedsFrom = "train") -> str |
             f"is not calibrated, and pairs have a score but no confidence. {what}"
         )
     return None
+
+
+def warn_of_few_seeds(task: AlignmentTask, seeds_from: SeedsFrom = "train") -> None:
+    """Log the warning, where there is one."""
+    warning = seeds_warning(task, seeds_from)
+    if warning is not None:
+        _log.warning("%s", warning)

@@ -16,8 +16,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largegnn.artifacts import Alignment, AlignmentTask, Evaluation, IntArray, RelationAlignment, TaskNames
-from largegnn.artifacts.literal_evidence import LiteralEvidence
+from largegnn.artifacts import (
+    Alignment,
+    AlignmentTask,
+    Evaluation,
+    IntArray,
+    LiteralEvidence,
+    RelationAlignment,
+    TaskNames,
+)
 from largegnn.artifacts.literals import Literals
 from largegnn.machine.atomic import write_files, write_text
 from largegnn.review.tables import duplicates_table, relations_table, unmatched_table

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largegnn.artifacts import REASONS, AlignmentTask, IntArray, Mask
+from largegnn.artifacts import MAPPINGS, REASONS, AlignmentTask, IntArray, Mask
 from largegnn.artifacts.literals import Literals
-from largegnn.artifacts.relations import MAPPINGS
 from largegnn.data import shown
 from largegnn.machine.atomic import write_text
 from largegnn.review.charts import Charts, Plot, epoch_plots, histogram_plot, reliability_plot, sizes_plot

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largegnn.artifacts import REASONS, Alignment, AlignmentTask, FloatArray, IntArray, RelationAlignment, TaskNames
-from largegnn.artifacts.relations import MAPPINGS
+from largegnn.artifacts import (
+    MAPPINGS,
+    REASONS,
+    Alignment,
+    AlignmentTask,
+    FloatArray,
+    IntArray,
+    RelationAlignment,
+    TaskNames,
+)
 
 if TYPE_CHECKING:
     import polars as pl

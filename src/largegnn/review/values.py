@@ -7,16 +7,16 @@ Cost: the literals of the two entities.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from largegnn.artifacts.literals import Literals
+from largegnn.literals.comparators import COMPARATORS
 from largegnn.literals.values_evidence import Correspondence
 from largegnn.review.labels import local_part
 from largegnn.review.lookup import span
-from largegnn.seams.tables import COMPARATORS
 
 __all__ = ["ComparedValues", "PairValues", "ValueRow", "compare_values", "values_of"]
 
@@ -47,11 +47,10 @@ class PairValues:
         literals: Literals,
         name_predicates: Iterable[int],
         correspondences: Sequence[Correspondence],
-        comparators: Mapping[str, str],
     ) -> None:
         """`name_predicates` are the numbers of the predicates that hold names."""
         self._literals, self._name_predicates = literals, frozenset(name_predicates)
-        self._correspondences, self._comparators = correspondences, comparators
+        self._correspondences = correspondences
 
     def names(self, entity: int) -> tuple[str, ...]:
         """The names of an entity by its literals; nothing where it has none."""
@@ -70,7 +69,7 @@ class PairValues:
         return tuple(sorted(found, key=lambda one: -abs(one.odds)))
 
     def _compare(self, one: Correspondence, left: str, right: str) -> ComparedValues:
-        similarity = float(COMPARATORS[self._comparators[one.kind]]([left], [right])[0])
+        similarity = float(COMPARATORS[one.kind]([left], [right])[0])
         agrees = similarity >= _AGREES
         odds = one.odds_for if agrees else -one.odds_against
         return ComparedValues(

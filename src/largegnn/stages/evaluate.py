@@ -22,6 +22,7 @@ from largegnn.artifacts import (
     Evaluation,
     FloatArray,
     IntArray,
+    LiteralEvidence,
     Mask,
     Neighbors,
     PairFigures,
@@ -29,8 +30,7 @@ from largegnn.artifacts import (
     Protocol,
     are_among,
 )
-from largegnn.artifacts.literal_evidence import LiteralEvidence
-from largegnn.division.quality import share_kept
+from largegnn.division.subgraphs import share_kept
 from largegnn.evaluation.contest import above_unlisted, copied_rows, even_sample, rank_by_edges
 from largegnn.evaluation.measures import summarise
 from largegnn.evaluation.metrics import (

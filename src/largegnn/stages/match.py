@@ -23,13 +23,13 @@ from largegnn.artifacts import (
     EntityEmbeddings,
     FloatArray,
     IntArray,
+    LiteralEvidence,
     Mask,
     Neighbors,
     RelationAlignment,
     ReliabilityRow,
     are_among,
 )
-from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.machine.devices import choose_device
 from largegnn.matching.calibration import Calibration, calibrate
 from largegnn.matching.link_count import estimate_links

@@ -1,3 +1,5 @@
+"""Tasks and tables of strings: wrong states, held-out anchors, look-ups."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -5,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from largegnn.artifacts import AlignmentTask, MergedGraph, Partition, StringTable, Subgraph
+from largegnn.artifacts import AlignmentTask, StringTable
 from largegnn.errors import ArtifactError
 
 
@@ -25,27 +27,13 @@ def test_a_task_refuses_a_wrong_state(toy_task: AlignmentTask, field: str, value
         dataclasses.replace(toy_task, **{field: value})  # type: ignore[arg-type]
 
 
-def test_nobody_can_change_what_another_made(toy_task: AlignmentTask) -> None:
+def test_arrays_are_read_only_and_the_callers_stay_writable(toy_task: AlignmentTask) -> None:
     with pytest.raises(ValueError, match="read-only"):
         toy_task.triples[0, 0] = 1
     array = np.zeros((1, 2), dtype=np.int32)
     array[0, 1] = 5
     dataclasses.replace(toy_task, train_links=array)
     array[0, 1] = 6  # the caller's own array stays the caller's
-
-
-def test_graphs_and_partitions_refuse_a_wrong_state() -> None:
-    with pytest.raises(ArtifactError, match="climb from 0"):
-        MergedGraph(np.array([0, 1]), np.array([0, 2, 1]), np.array([1]), np.array([1]), np.array([1, 1]))
-    with pytest.raises(ArtifactError, match="add up"):
-        MergedGraph(np.array([0, 1]), np.array([0, 1, 2]), np.array([1, 0]), np.array([1, 1]), np.array([1, 2]))
-    assert Partition(5, np.array([0, 3, 1, 3, 4]), np.array([0, 2, 2, 5])).sizes.tolist() == [2, 0, 3]
-    with pytest.raises(ArtifactError, match="strictly ascending"):
-        Partition(5, np.array([0, 3, 3]), np.array([0, 3]))
-    with pytest.raises(ArtifactError, match="allowed 0"):
-        Partition(5, np.array([0, 5]), np.array([0, 2]))
-    with pytest.raises(ArtifactError, match="local ids"):
-        Subgraph(np.array([3, 7]), np.array([(0, 0, 2)]), np.empty((0, 2)))
 
 
 def test_string_tables() -> None:
@@ -68,3 +56,27 @@ def test_anchors_are_held_out_where_few_valid_links_are_given() -> None:
     enough = dataclasses.replace(task, valid_links=links[5:35]).with_anchors(links[100:200])
     assert enough.valid_links.tolist() == links[5:35].tolist()
     assert len(enough.anchors) == 100
+
+
+def test_take_by_hand() -> None:
+    table = StringTable.from_strings(["a", "", "é😀", "b"])
+    assert table.take([2, 0, 2, 1]) == ["é😀", "a", "é😀", ""]
+    assert table.take(np.array([3], dtype=np.int32)) == ["b"]
+    assert table.take(range(4)) == list(table)
+    assert table.take([]) == []
+    assert StringTable.from_strings([]).take([]) == []
+    for wrong in ([4], [0, -1]):
+        with pytest.raises(IndexError):
+            table.take(wrong)
+
+
+def test_take_touches_only_what_is_asked_for() -> None:
+    """A look-up in a table of millions must not copy it."""
+
+    class Guarded(np.ndarray[tuple[int, ...], np.dtype[np.uint8]]):
+        def tobytes(self, order: object = None) -> bytes:
+            raise AssertionError("the whole table was copied")
+
+    table = StringTable.from_strings(["a"] * 1000)
+    object.__setattr__(table, "data", table.data.view(Guarded))
+    assert table.take([999]) == ["a"]

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from largegnn.artifacts import AlignmentTask, IntArray
-from largegnn.division.cps import _draw_groups, _edges, block_of_entity, count_overlap, cps
-from largegnn.division.sbp import sbp
-from largegnn.division.stable_matching import stable_matching
+from largegnn.division.cps import _edges, _join_groups, block_of_entity, count_overlap, cps, sbp, stable_matching
 from tests.division.random_tasks import make_task, tasks, unhurried
 
 
@@ -61,7 +59,7 @@ def test_triples_between_seeds_are_shared() -> None:
 def test_groups_get_a_star_heavy_edges_and_no_edge_between_them() -> None:
     # Entities 0, 1, 2 form group 0, entities 3, 4 group 1, entity 5 is no seed.
     group = np.array([0, 0, 0, 1, 1, -1])
-    heads, tails, weights = _draw_groups(np.array([0, 2, 4]), np.array([1, 3, 5]), group)
+    heads, tails, weights = _join_groups(np.array([0, 2, 4]), np.array([1, 3, 5]), group)
     drawn = sorted(zip(heads.tolist(), tails.tolist(), weights.tolist(), strict=True))
     assert drawn == [(0, 1, 1000), (0, 1, 1000), (0, 2, 1000), (3, 4, 1000), (4, 5, 1)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from largegnn.artifacts.history import ClusterUse
+from largegnn.artifacts import ClusterUse
 
 USE = ClusterUse(2, 3, 10, 1, 0, 500, 0.5, 2, 40, 8.0, 6.0, 600.0)
 

@@ -8,13 +8,13 @@ import sys
 import pytest
 
 from largegnn import division
-from largegnn.division import partitioners
+from largegnn.division import partition
 from largegnn.seams.tables import PARTITIONERS
 
 
 def test_the_table_names_the_functions_of_the_same_names() -> None:
     for name in PARTITIONERS.own_names:
-        part = getattr(partitioners, name)
+        part = getattr(partition, name)
         assert PARTITIONERS[name] is part
         assert PARTITIONERS.name_of(part) == name
 
@@ -22,7 +22,7 @@ def test_the_table_names_the_functions_of_the_same_names() -> None:
 def test_the_room_opens_without_what_is_heavy() -> None:
     code = (
         "import sys\n"
-        "import largegnn.division, largegnn.division.partitioners\n"
+        "import largegnn.division, largegnn.division.partition\n"
         "heavy = {'pymetis', 'kaminpar', 'numba', 'scipy', 'torch', 'polars'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )

@@ -1,23 +1,76 @@
-"""The partitioners by name: what a partitioner is, and ours (section 4.1 of the paper).
+"""Divide the merged graph into parts with one of the partitioners (section 4.1 of the paper).
 
-In: the task, the merged graph, which links are seeds, the number of parts, a random seed. Out: a `Partition` of the
-entities. Landmarks go over the result of any of them. The table of names is `largegnn.seams.tables.PARTITIONERS`.
+In: the task, the merged graph, the plan, which links are seeds, a random seed. Out: a `Partition` of the entities.
+Landmarks can be added to the result of any partitioner. The table of names is `largegnn.parts.PARTITIONERS`.
 """
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import Protocol
 
-from largegnn.artifacts import AlignmentTask, MergedGraph, Partition, SeedsFrom
+from largegnn.artifacts import AlignmentTask, DivisionPlan, MergedGraph, Partition, SeedsFrom
 from largegnn.machine.devices import num_processors
+from largegnn.parts import PARTITIONERS
+from largegnn.settings import DivisionSettings, LandmarkSettings, ProtocolSettings
 
-__all__ = ["Partitioner", "auto", "cps", "kaminpar", "kaminpar_parallel", "metis", "sbp"]
+__all__ = [
+    "PartitionResult",
+    "Partitioner",
+    "auto",
+    "cps",
+    "kaminpar",
+    "kaminpar_parallel",
+    "metis",
+    "partition",
+    "sbp",
+]
 
 _log = logging.getLogger(__name__)
 
 # Edges of the merged graph up to which KaMinPar's higher effort takes no longer than METIS.
 _SMALL_GRAPH_EDGES = 1_000_000
+
+
+@dataclass(frozen=True)
+class PartitionResult:
+    """Disjoint parts, and the plan they follow."""
+
+    parts: Partition
+    outcome: DivisionPlan
+
+
+def partition(
+    task: AlignmentTask,
+    merged: MergedGraph,
+    protocol: ProtocolSettings,
+    division: DivisionSettings,
+    landmarks: LandmarkSettings,
+    seed: int,
+    *,
+    plan: DivisionPlan,
+) -> PartitionResult:
+    """Divide the merged graph with the partitioner of the settings, as the plan says."""
+    _log.info("partition: %d parts, cap %s: %s", plan.num_parts, f"{plan.cap:,}", plan.reason)
+    parts = PARTITIONERS[division.partitioner](task, merged, protocol.seeds_from, plan.num_parts, seed)
+    if landmarks.enabled:
+        _warn_of_cap(parts, plan.cap)
+    return PartitionResult(parts, plan)
+
+
+def _warn_of_cap(parts: Partition, cap: int) -> None:
+    """Warn of parts without room for landmarks: METIS may exceed an even share by a little, SBP does so by far."""
+    num_larger = int((parts.sizes > cap).sum())
+    if num_larger:
+        _log.warning(
+            "partition: %d of %d parts are larger than the cap of %s entities, the largest has %s: they get no "
+            "landmarks. Raise landmarks.cap, or make more parts",
+            num_larger,
+            parts.num_parts,
+            f"{cap:,}",
+            f"{int(parts.sizes.max()):,}",
+        )
 
 
 class Partitioner(Protocol):
@@ -58,15 +111,15 @@ def kaminpar_parallel(
 
 
 def cps(task: AlignmentTask, graph: MergedGraph, seeds_from: SeedsFrom, num_parts: int, seed: int) -> Partition:
-    """LargeEA's partition; it merges in its own way."""
+    """LargeEA's partition; it needs no merged graph."""
     from largegnn.division.cps import cps as divide
 
     return divide(task, task.seeds(seeds_from), num_parts, seed)
 
 
 def sbp(task: AlignmentTask, graph: MergedGraph, seeds_from: SeedsFrom, num_parts: int, seed: int) -> Partition:
-    """LIME's partition; it merges in its own way."""
-    from largegnn.division.sbp import sbp as divide
+    """LIME's partition; it needs no merged graph."""
+    from largegnn.division.cps import sbp as divide
 
     return divide(task, task.seeds(seeds_from), num_parts, seed)
 
