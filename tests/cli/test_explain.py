@@ -69,8 +69,7 @@ def test_relations_that_are_shown_are_triples(finished: Path, result: AlignmentR
 def test_a_seed_is_said_to_be_one(finished: Path, result: AlignmentResult) -> None:
     source, target = (result.names.entities[int(end)] for end in result.task.train_links[0])
     assert (
-        f"{source} (source) is a seed: it was given as the counterpart of {target}."
-        in call("explain", finished, source).stdout
+        f"{source} (source) is a seed: its given counterpart is {target}." in call("explain", finished, source).stdout
     )
     found = call("explain", finished, target, "--json").json()
     assert (found["state"], found["seed_partner"], found["candidates"]) == ("seed", source, [])
@@ -96,7 +95,7 @@ def test_an_entity_without_any_candidate(finished: Path, result: AlignmentResult
     assert len(lonely), "the test has something to show"
     row = lonely.row(0, named=True)
     shown = call("explain", finished, row["entity"], "--side", row["side"]).stdout
-    assert "It has no candidate that has it among its own nearest." in shown
+    assert "It has no candidate: " in shown
 
 
 def test_mistyped_names_get_near_ones(finished: Path) -> None:

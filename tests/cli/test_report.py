@@ -127,7 +127,7 @@ def test_reliability_and_training(page: str, report: dict[str, Any]) -> None:
 def test_why_entities_are_unmatched(page: str, report: dict[str, Any], finished: Path) -> None:
     frame = pl.read_csv(finished / "unmatched.tsv", separator="\t", quote_char=None)
     counts = Counter(zip(frame["reason"], frame["side"], strict=True))
-    rows = {row[0]: (row[1], row[3]) for row in table_after(page, "Why entities are unmatched")[1:]}
+    rows = {row[0]: (row[1], row[3]) for row in table_after(page, "Matched and unmatched entities")[1:]}
     assert rows.pop("aligned") == (f"{report['pairs']:,}",) * 2
     rows.pop("seed")
     assert rows == {reason: tuple(f"{counts[reason, side]:,}" for side in ("source", "target")) for reason, _ in counts}

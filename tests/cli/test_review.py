@@ -148,7 +148,7 @@ def test_a_port_that_is_taken_is_told(copy: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         ended = call("review", copy, "--port", str(taken.getsockname()[1]), expect=2)
-    assert "cannot listen there" in ended.stderr
+    assert "cannot listen at this address" in ended.stderr
 
 
 def test_serve(finished: Path) -> None:
@@ -166,4 +166,4 @@ def test_serve(finished: Path) -> None:
     assert explained["explanation"]["candidates"]
     assert server.ask("/align?entity=nobody")[0] == 400
     assert "Traceback" not in server.stop()
-    assert "there is no side" in call("serve", finished, "--side", "left", expect=2).stderr
+    assert "unknown side" in call("serve", finished, "--side", "left", expect=2).stderr

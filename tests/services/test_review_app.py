@@ -50,11 +50,11 @@ def test_the_first_visit_leaves_the_token_in_a_cookie(stranger: TestClient) -> N
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie
-    assert "SameSite=Strict" in cookie
+    assert "SameSite=strict" in cookie
     assert stranger.get("/").status_code == 200
 
 
-def test_who_has_no_token_gets_nothing(stranger: TestClient, session: ReviewSession) -> None:
+def test_requests_without_the_token_are_refused(stranger: TestClient, session: ReviewSession) -> None:
     for path in (
         "/",
         "/worklist",

@@ -54,7 +54,7 @@ def _state(found: Explanation) -> str:
     """The state of the entity, in a sentence."""
     name = f"{found.entity} ({found.side})"
     if found.seed_partner is not None:
-        return f"{name} is a seed: its counterpart was given as {found.seed_partner}."
+        return f"{name} is a seed: its given counterpart is {found.seed_partner}."
     best = found.candidates[0] if found.candidates else None
     sentences = {
         "aligned": f"{name} is matched.",
@@ -68,7 +68,7 @@ def _state(found: Explanation) -> str:
         other = best.target if found.side == "source" else best.source
         text += f" Its best candidate {other} is matched with {best.matched_elsewhere}."
     elif best is None and found.state not in ("isolated", "not covered"):
-        text += " No other entity has it among its nearest neighbours."
+        text += " It has no candidate: no near entity of the other graph has it among its own nearest."
     return text
 
 

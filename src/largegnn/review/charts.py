@@ -42,7 +42,6 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 20, 38
 _LEGEND_ROW, _LETTER = 16, 6  # the height of a row of the legend, the mean width of a letter
 _BINS = 50
 _PER_ROW, _GAP, _TITLE = 3, 24, 22  # plots in a row of a picture, the space between them, the height of a title
-_FEW_DIVISIONS = 4  # up to here a picture shows every subgraph, and above it their mean size
 _KINDS = ("first", "second", "third", "fourth", "fifth", "sixth")
 _SHARES = {
     "triples_kept": "triples",
@@ -320,64 +319,36 @@ def epoch_plots(history: Sequence[EpochRecord]) -> tuple[Plot, ...]:
 
 def sizes_plot(quality: PartitionQuality, title: str = "Subgraphs", *, by_side: bool = False) -> Plot:
     """The entities of each subgraph, from the largest to the smallest: own and landmarks, or of each side."""
-    parts = quality.source_sizes if by_side else quality.num_landmarks
-    rows = sorted(zip(quality.sizes, parts, strict=True), reverse=True)
-    shown = rows[:: max(1, len(rows) // 120)]
-    stacks = [
-        (f"{size:,} entities, {part:,} of the source", part, size - part)
-        if by_side
-        else (f"{size:,} entities, {part:,} of them landmarks", size - part, part)
-        for size, part in shown
-    ]
-    label = f"{len(rows):,} subgraphs, largest first"
-    description = f"{len(rows)} subgraphs of {rows[-1][0]:,} to {rows[0][0]:,} entities."
-    return _sizes(title, description, label, stacks, (), by_side=by_side)
-
-
-def _sizes(
-    title: str,
-    description: str,
-    label: str,
-    stacks: Sequence[tuple[str, float, float]],
-    names: Sequence[str],
-    *,
-    by_side: bool,
-) -> Plot:
-    """Bars of two parts; `stacks` are their titles and the sizes of the parts, `names` are written below them."""
-    across, upward = _across(0, len(stacks)), _upward(0, max(1, *(lower + upper for _, lower, upper in stacks)))
-    bars = [
-        (place, place + 1, (("accepted", lower, name), ("other", upper, name)))
-        for place, (name, lower, upper) in enumerate(stacks)
-    ]
     lower_name, upper_name = ("source", "target") if by_side else ("own entities", "landmarks")
+    uppers = np.subtract(quality.sizes, quality.source_sizes).tolist() if by_side else quality.num_landmarks
+    rows = sorted(zip(quality.sizes, uppers, strict=True), reverse=True)
+    shown = rows[:: max(1, len(rows) // 120)]  # many subgraphs as a sample
+    across, upward = _across(0, len(shown)), _upward(0, max(1, rows[0][0]))
+    stacks = []
+    for place, (size, upper) in enumerate(shown):
+        name = f"{size:,} entities: {size - upper:,} {lower_name}, {upper:,} {upper_name}"
+        stacks.append((place, place + 1, (("accepted", size - upper, name), ("other", upper, name))))
     return Plot(
         title,
-        description,
-        label,
+        f"{len(rows)} subgraphs of {rows[-1][0]:,} to {rows[0][0]:,} entities.",
+        f"{len(rows):,} subgraphs, largest first",
         "entities",
-        tuple((across(place + 0.5), name) for place, name in enumerate(names)),
+        (),
         upward.ticks(),
-        bars=_stacked_bars(across, upward, bars),
+        bars=_stacked_bars(across, upward, stacks),
         legend=(("accepted", lower_name), ("other", upper_name)),
     )
 
 
 def division_charts(divisions: Sequence[tuple[str, PartitionQuality]]) -> Charts:
     """Divisions by their method: shares kept against the number of parts, and sizes of subgraphs (paper, figure 3)."""
-    plots = [_share_plot(divisions, key, name) for key, name in _SHARES.items()]
-    for by_side in (True, False):
-        if len(divisions) <= _FEW_DIVISIONS:
-            plots += [
-                sizes_plot(quality, f"{method}, {len(quality.sizes)} parts", by_side=by_side)
-                for method, quality in divisions
-            ]
-        else:
-            plots += [_mean_sizes_plot(divisions, method, by_side=by_side) for method in _methods(divisions)]
-    return Charts("Divisions", tuple(plot for plot in plots if plot is not None))
-
-
-def _methods(divisions: Sequence[tuple[str, PartitionQuality]]) -> list[str]:
-    return list(dict.fromkeys(method for method, _ in divisions))
+    shares = [_share_plot(divisions, key, name) for key, name in _SHARES.items()]
+    sizes = [
+        sizes_plot(quality, f"{method}, {len(quality.sizes)} parts", by_side=by_side)
+        for method, quality in divisions
+        for by_side in (True, False)
+    ]
+    return Charts("Divisions", (*(plot for plot in shares if plot is not None), *sizes))
 
 
 def _share_plot(divisions: Sequence[tuple[str, PartitionQuality]], key: str, name: str) -> Plot | None:
@@ -389,7 +360,7 @@ def _share_plot(divisions: Sequence[tuple[str, PartitionQuality]], key: str, nam
     ]
     if not known:
         return None
-    numbers, methods = sorted({parts for _, parts, _ in known}), _methods(divisions)
+    numbers, methods = sorted({parts for _, parts, _ in known}), dict.fromkeys(method for method, _ in divisions)
     shares = [share for _, _, share in known]
     pad = 0.05 * (max(shares) - min(shares)) or 0.05
     across = _across(-0.5, len(numbers) - 0.5)
@@ -412,17 +383,3 @@ def _share_plot(divisions: Sequence[tuple[str, PartitionQuality]], key: str, nam
         dots=tuple(dots),
         legend=tuple(legend),
     )
-
-
-def _mean_sizes_plot(divisions: Sequence[tuple[str, PartitionQuality]], method: str, *, by_side: bool) -> Plot:
-    """The mean size of the subgraphs of each division of a method."""
-    own = sorted((quality for name, quality in divisions if name == method), key=lambda one: len(one.sizes))
-    stacks = []
-    for quality in own:
-        size = float(np.mean(quality.sizes))
-        part = float(np.mean(quality.source_sizes if by_side else quality.num_landmarks))
-        lower, upper = (part, size - part) if by_side else (size - part, part)
-        stacks.append((f"{len(quality.sizes)} parts of {size:,.0f} entities on average", lower, upper))
-    numbers = [f"{len(quality.sizes):,}" for quality in own]
-    description = f"Mean size of the subgraphs of {method}, by their number."
-    return _sizes(f"{method}, mean size", description, "number of subgraphs", stacks, numbers, by_side=by_side)

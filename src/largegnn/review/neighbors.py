@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -48,8 +49,11 @@ class NeighborIndex:
     def __init__(self, task: AlignmentTask) -> None:
         self._triples = task.triples
         self._rows = Rows(np.concatenate([task.triples[:, 0], task.triples[:, 2]]), task.num_entities)
+        # The candidates of an entity share it and many neighbours; hubs take some 10 MB each.
+        self.of = lru_cache(maxsize=32)(self._of)
+        self.weights = lru_cache(maxsize=4096)(self._weights)
 
-    def of(self, entity: int) -> dict[int, list[Hop]]:
+    def _of(self, entity: int) -> dict[int, list[Hop]]:
         """The neighbours of an entity, itself excluded, each with the relations that lead to it."""
         triples, is_forward = self._near(entity)
         found: dict[int, list[Hop]] = {}
@@ -60,7 +64,7 @@ class NeighborIndex:
                     known.append(hop)
         return found
 
-    def weights(self, entity: int) -> dict[Hop, float]:
+    def _weights(self, entity: int) -> dict[Hop, float]:
         """The weight of each hop that ends at an entity: the fewer triples share the hop, the larger."""
         triples, is_forward = self._near(entity)
         between = triples[:, 0] != triples[:, 2]

@@ -11,11 +11,15 @@ In: requests. Out: the answer of the application, or a refusal in a line of plai
 from __future__ import annotations
 
 import hmac
-import http.cookies
 import logging
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from largegnn.errors import InputError, LargeGNNError
 
@@ -28,11 +32,6 @@ PAGE_POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _SAFE = ("GET", "HEAD", "OPTIONS")
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class TooLargeError(Exception):
@@ -44,26 +43,19 @@ def is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
-def answer_errors(app: Any) -> None:
-    """Make an application of Starlette or FastAPI answer its failures in a line of text."""
-    from starlette.requests import Request
-    from starlette.responses import PlainTextResponse
-
-    def refuse(request: Request, error: Exception) -> PlainTextResponse:
-        status, text = _failure(error)
-        return PlainTextResponse(text + "\n", status)
-
+def answer_errors(app: FastAPI) -> None:
+    """Make an application answer its failures in a line of text."""
     for kind in (LargeGNNError, TooLargeError, Exception):
-        app.add_exception_handler(kind, refuse)
+        app.add_exception_handler(kind, lambda request, error: _failure(error))
 
 
-def _failure(error: Exception) -> tuple[int, str]:
-    """The status and text of the answer to a failure."""
+def _failure(error: Exception) -> Response:
+    """The answer to a failure."""
     if isinstance(error, TooLargeError):
-        return 413, "the body is too large"
+        return _text(413, "the body is too large")
     if isinstance(error, LargeGNNError):
-        return 400 if isinstance(error, InputError) else 500, str(error)
-    return 500, "internal error; nothing was saved"
+        return _text(400 if isinstance(error, InputError) else 500, str(error))
+    return _text(500, "internal error; nothing was saved")
 
 
 class Guard:
@@ -74,7 +66,7 @@ class Guard:
 
     def __init__(
         self,
-        application: Application,
+        application: ASGIApp,
         *,
         hosts: Iterable[str],
         most_bytes: int,
@@ -87,71 +79,69 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if scope["type"] == "lifespan":
-            await self._application(scope, receive, send)
-            return
         if scope["type"] != "http":
             return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        answer = _Answer(send, self._answer_headers(headers))
-        refusal = self._refusal(scope, headers)
-        if refusal is not None:
-            await answer.text(*refusal)
-            return
-        entry = self._entry(scope)
-        if entry is not None:
-            await answer.text(303, "", {"location": "/", "set-cookie": entry})
-            return
+        request, has_started = Request(scope), False
+        headers = self._answer_headers(request.headers.get("origin", ""))
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal has_started
+            if message["type"] == "http.response.start":
+                has_started = True
+                MutableHeaders(scope=message).update(headers)
+            await send(message)
+
         try:
-            await self._application(scope, self._limited(receive), answer)
+            answer = self._refusal(request) or self._entry(request) or self._application
+            await answer(scope, self._limited(receive), send_with_headers)
         except Exception as error:  # noqa: BLE001 - no traceback reaches the client
             if not isinstance(error, LargeGNNError | TooLargeError):
                 _log.error("%s %s failed: %s: %s", scope["method"], scope["path"], type(error).__name__, error)
-            await answer.text(*_failure(error))
+            if not has_started:
+                await _failure(error)(scope, receive, send_with_headers)
 
-    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
-        """The status and text of a refusal; None for a request that is allowed."""
-        host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+    def _refusal(self, request: Request) -> Response | None:
+        """The refusal of a request; None for a request that is allowed."""
+        host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
         if host not in self._hosts and "*" not in self._hosts:
-            return 403, "this host name is not allowed"
-        if scope["method"] not in (*_SAFE, "POST"):
-            return 405, "this method is not allowed"
-        origin = headers.get("origin")
-        if scope["method"] not in _SAFE and origin is not None and not self._is_own(origin, headers):
-            return 403, "requests from another page are refused"
-        if headers.get("content-length", "0").isdigit() and int(headers.get("content-length", "0")) > self._most_bytes:
-            return 413, f"the body is larger than {self._most_bytes:,} bytes"
-        if self._token is not None and not self._has_token(scope, headers):
-            return 403, "the token is missing: open the address that the program printed"
+            return _text(403, "this host name is not allowed")
+        if request.method not in (*_SAFE, "POST"):
+            return _text(405, "this method is not allowed")
+        origin = request.headers.get("origin")
+        if request.method not in _SAFE and origin is not None and not self._is_own(origin, request):
+            return _text(403, "requests from another page are refused")
+        length = request.headers.get("content-length", "0")
+        if length.isdigit() and int(length) > self._most_bytes:
+            return _text(413, f"the body is larger than {self._most_bytes:,} bytes")
+        if self._token is not None and not self._has_token(request):
+            return _text(403, "the token is missing: open the address that the program printed")
         return None
 
-    def _is_own(self, origin: str, headers: dict[str, str]) -> bool:
-        if origin == f"http://{headers.get('host', '')}":
+    def _is_own(self, origin: str, request: Request) -> bool:
+        if origin == f"http://{request.headers.get('host', '')}":
             return True
         return self._loopback_may_read and is_loopback(urlsplit(origin).hostname or "")
 
-    def _has_token(self, scope: Scope, headers: dict[str, str]) -> bool:
-        jar: http.cookies.SimpleCookie = http.cookies.SimpleCookie()
-        try:
-            jar.load(headers.get("cookie", ""))
-        except http.cookies.CookieError:
-            return False
-        given = [jar[COOKIE].value] if COOKIE in jar else []
-        given.append(headers.get("authorization", "").removeprefix("Bearer "))
-        given += self._query_token(scope)
+    def _has_token(self, request: Request) -> bool:
+        given = (
+            request.cookies.get(COOKIE, ""),
+            request.headers.get("authorization", "").removeprefix("Bearer "),
+            self._query_token(request),
+        )
         token = (self._token or "").encode("utf-8")
         return any(hmac.compare_digest(one.encode("utf-8", "replace"), token) for one in given)
 
-    def _query_token(self, scope: Scope) -> list[str]:
-        if scope["path"] != "/" or scope["method"] != "GET":
-            return []
-        return parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
+    def _query_token(self, request: Request) -> str:
+        is_first_page = request.url.path == "/" and request.method == "GET"
+        return request.query_params.get("token", "") if is_first_page else ""
 
-    def _entry(self, scope: Scope) -> str | None:
-        """The cookie to set on the first visit, after which the token leaves the address."""
-        if self._token is None or not self._query_token(scope):
+    def _entry(self, request: Request) -> Response | None:
+        """The answer to the first visit: it sets the cookie and removes the token from the address."""
+        if self._token is None or not self._query_token(request):
             return None
-        return f"{COOKIE}={self._token}; HttpOnly; SameSite=Strict; Path=/"
+        entry = RedirectResponse("/", 303)
+        entry.set_cookie(COOKIE, self._token, httponly=True, samesite="strict")
+        return entry
 
     def _limited(self, receive: Receive) -> Receive:
         size = 0
@@ -166,7 +156,7 @@ class Guard:
 
         return limited
 
-    def _answer_headers(self, headers: dict[str, str]) -> dict[str, str]:
+    def _answer_headers(self, origin: str) -> dict[str, str]:
         found = {
             "content-security-policy": self._policy,
             "x-content-type-options": "nosniff",
@@ -174,34 +164,12 @@ class Guard:
             "cache-control": "no-store",
             "cross-origin-opener-policy": "same-origin",
         }
-        origin = headers.get("origin", "")
-        if self._loopback_may_read:
-            if is_loopback(urlsplit(origin).hostname or ""):
-                found |= {"access-control-allow-origin": origin, "vary": "origin"}
-        else:
-            found |= {"cross-origin-resource-policy": "same-origin", "x-frame-options": "DENY"}
+        if not self._loopback_may_read:
+            return found | {"cross-origin-resource-policy": "same-origin", "x-frame-options": "DENY"}
+        if is_loopback(urlsplit(origin).hostname or ""):
+            found |= {"access-control-allow-origin": origin, "vary": "origin"}
         return found
 
 
-class _Answer:
-    """An answer with the headers of the guard; started at most once."""
-
-    def __init__(self, send: Send, headers: dict[str, str]) -> None:
-        self._send, self._headers, self._has_started = send, headers, False
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self._has_started = True
-            ours = [(name.encode(), value.encode("latin-1", "replace")) for name, value in self._headers.items()]
-            message = {**message, "headers": [*message.get("headers", []), *ours]}
-        await self._send(message)
-
-    async def text(self, status: int, text: str, headers: dict[str, str] | None = None) -> None:
-        """Send a line of plain text, unless an answer has started."""
-        if self._has_started:
-            return
-        body = (text + "\n").encode("utf-8") if text else b""
-        own = {"content-type": "text/plain; charset=utf-8", "content-length": str(len(body)), **(headers or {})}
-        listed = [(name.encode(), value.encode("latin-1")) for name, value in own.items()]
-        await self({"type": "http.response.start", "status": status, "headers": listed})
-        await self({"type": "http.response.body", "body": body})
+def _text(status: int, text: str) -> Response:
+    return PlainTextResponse(text + "\n", status)

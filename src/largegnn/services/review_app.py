@@ -52,7 +52,7 @@ def review_application(
 
     @app.get("/worklist")
     def worklist(request: Request) -> HTMLResponse:
-        values = _first(request.query_params.multi_items())
+        values = request.query_params
         return HTMLResponse(_worklist(session, filters_of(values), _number(values, "page", 1)))
 
     @app.get("/pair/{row}")
@@ -192,10 +192,6 @@ async def _form(request: Request) -> dict[str, str]:
     """The fields of a form, the first of each name."""
     body = (await request.body()).decode("utf-8", "replace")
     return {name: found[0] for name, found in parse_qs(body, keep_blank_values=True, max_num_fields=100).items()}
-
-
-def _first(items: list[tuple[str, str]]) -> dict[str, str]:
-    return dict(reversed(items))
 
 
 def _number(values: Mapping[str, str], name: str, default: int) -> int:
