@@ -159,9 +159,18 @@ def test_the_order_of_the_losses_in_the_settings_does_not_matter() -> None:
     assert are_equal(copies(first.model), copies(second.model))
 
 
-def test_an_unknown_loss_is_refused() -> None:
-    with pytest.raises(InputError, match=r"no loss is called 'none'[\s\S]*alignment, reconstruction, cross_subgraph"):
-        small_trainer(random_subgraphs(1), small_options(losses={"none": 1.0}))
+def test_a_loss_may_be_named_by_its_module() -> None:
+    name = "largegnn.embedding.losses:reconstruction"
+    first, second = (first_loss(with_weight(each, 2.0)) for each in ("reconstruction", name))
+    assert first == second
+
+
+@pytest.mark.parametrize("name", ["none", "nowhere:none", "math:none"])
+def test_an_unknown_loss_is_refused(name: str) -> None:
+    with pytest.raises(
+        InputError, match=rf"no loss is called '{name}'[\s\S]*alignment, reconstruction, cross_subgraph"
+    ):
+        small_trainer(random_subgraphs(1), small_options(losses={name: 1.0}))
 
 
 def test_another_division_every_few_epochs(monkeypatch: pytest.MonkeyPatch) -> None:

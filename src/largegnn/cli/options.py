@@ -56,6 +56,7 @@ FLAGS = {
     "--source-key": "data.source_key",
     "--target-key": "data.target_key",
     "--seeds-from": "protocol.seeds_from",
+    "--cap": "landmarks.cap",
     "--seed": "seed",
     "--device": "device",
     "--cluster": "cluster.address",

@@ -19,6 +19,7 @@ Cost: three products of anchors with candidates in D dimensions; memory `chunk_b
 from __future__ import annotations
 
 import contextlib
+import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -133,15 +134,27 @@ LOSSES: dict[str, Loss] = {
 
 
 def losses_in_order(weights: Mapping[str, float]) -> list[tuple[str, float, Loss]]:
-    """Name, weight and function of each loss that has a weight, in the order of `LOSSES`."""
-    unknown = [name for name, weight in weights.items() if weight and name not in LOSSES]
-    if unknown:
+    """Name, weight and function of each loss that has a weight: those of `LOSSES` in their order, then others by name.
+
+    A name `module:function` is a loss of the user's.
+    """
+    names = [*LOSSES, *sorted(weights.keys() - LOSSES.keys())]
+    return [(name, weights[name], _loss_of(name)) for name in names if weights.get(name)]
+
+
+def _loss_of(name: str) -> Loss:
+    if name in LOSSES:
+        return LOSSES[name]
+    try:
+        # Without a colon a name would be that of a module.
+        loss: Loss = pkgutil.resolve_name(name if ":" in name else f":{name}")
+    except (ValueError, ImportError, AttributeError) as error:
         raise InputError(
-            f"no loss is called {unknown[0]!r}",
-            expected=f"one of {', '.join(LOSSES)}",
-            fix="change its name in train.losses",
-        )
-    return [(name, weights[name], loss) for name, loss in LOSSES.items() if weights.get(name)]
+            f"no loss is called {name!r}",
+            expected=f"one of {', '.join(LOSSES)}, or module:function",
+            fix="change its name in train.losses, or check that the module is on PYTHONPATH",
+        ) from error
+    return loss
 
 
 def _outside_rows(context: StepContext) -> Tensor:

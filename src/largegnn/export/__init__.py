@@ -16,12 +16,9 @@ import polars as pl
 from largegnn.errors import InputError
 from largegnn.export.embeddings import EMBEDDING_FORMS, ENTITY_LIST, export_embeddings
 from largegnn.export.info import Exporter, ExportInfo
-from largegnn.export.quickstatements import QUICKSTATEMENTS
-from largegnn.export.rdf import ALIGNMENT_API, ANNOTATIONS, SAME_AS
-from largegnn.export.sssom import RELATION_FORMS, SSSOM, export_relations
+from largegnn.export.sssom import RELATION_FORMS, export_relations
 from largegnn.export.table import COLUMNS, accepted_rows, alignment_table
-from largegnn.export.tabular import NEO4J, PARQUET, TSV
-from largegnn.seams import tables
+from largegnn.parts import EXPORTERS
 
 __all__ = [
     "COLUMNS",
@@ -39,22 +36,12 @@ __all__ = [
     "form_names",
 ]
 
-EXPORTERS: dict[str, Exporter] = {
-    "tsv": TSV,
-    "parquet": PARQUET,
-    "sameas": SAME_AS,
-    "sssom": SSSOM,
-    "alignment-api": ALIGNMENT_API,
-    "rdf12": ANNOTATIONS,
-    "neo4j": NEO4J,
-    "quickstatements": QUICKSTATEMENTS,
-}
 _log = logging.getLogger(__name__)
 
 
 def form_names() -> list[str]:
     """The names of all forms: of alignments, also those of installed packages, of relations and of embeddings."""
-    return [*dict.fromkeys([*EXPORTERS, *tables.EXPORTERS]), *RELATION_FORMS, *EMBEDDING_FORMS]
+    return [*EXPORTERS, *RELATION_FORMS, *EMBEDDING_FORMS]
 
 
 def file_of_form(form: str) -> str:
@@ -84,14 +71,12 @@ def export(form: str | Exporter, table: pl.DataFrame, path: Path, info: ExportIn
 
 def _exporter(form: str) -> Exporter:
     """The exporter of this name; also one of an installed package, or `module:name`."""
-    if form in EXPORTERS:
-        return EXPORTERS[form]
     if form in EMBEDDING_FORMS or form in RELATION_FORMS:
         kind = "embeddings" if form in EMBEDDING_FORMS else "relations"
         raise InputError(f"{form} takes {kind}, not pairs", expected=f"one of {', '.join(EXPORTERS)}", found=form)
-    if form not in tables.EXPORTERS and ":" not in form:
+    if form not in EXPORTERS and ":" not in form:
         raise InputError(f"no export form is called {form[:100]!r}", expected=f"one of {', '.join(form_names())}")
-    found: object = tables.EXPORTERS[form]
+    found: object = EXPORTERS[form]
     if not isinstance(found, Exporter):
         raise InputError(
             f"{form} is not an exporter", expected="a largegnn.export.Exporter", found=type(found).__name__
