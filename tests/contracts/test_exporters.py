@@ -11,7 +11,7 @@ import pytest
 from largegnn.errors import InputError, StorageError
 from largegnn.export import Exporter, ExportInfo, export, file_of_form
 from largegnn.machine.atomic import write_text
-from largegnn.seams.tables import EXPORTERS
+from largegnn.parts import EXPORTERS
 from tests.export.full_disk import fail_after
 from tests.export.nasty import INFO, UNCALIBRATED, table_of
 

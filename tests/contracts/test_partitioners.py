@@ -9,7 +9,7 @@ from largegnn.artifacts import AlignmentTask, Partition
 from largegnn.division import add_landmarks, build_subgraphs, measure_quality
 from largegnn.division.merge import merge
 from largegnn.errors import InputError
-from largegnn.seams.tables import PARTITIONERS
+from largegnn.parts import PARTITIONERS
 
 NUM_PARTS = 4
 

@@ -9,7 +9,7 @@ import pytest
 
 from largegnn import division
 from largegnn.division import partition
-from largegnn.seams.tables import PARTITIONERS
+from largegnn.parts import PARTITIONERS
 
 
 def test_the_table_names_the_functions_of_the_same_names() -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import pytest
 
-from largegnn.artifacts import FloatArray
-from largegnn.errors import InputError
 from largegnn.literals import comparators
-from largegnn.literals.comparators import COMPARATORS, Comparator, comparator
+from largegnn.literals.comparators import Comparator
 
 
 @pytest.mark.parametrize(
@@ -41,18 +36,3 @@ def test_by_hand(compare: Comparator, left: str, right: str, low: float, high: f
     assert low - 1e-6 <= found <= high + 1e-6
     assert compare([right], [left])[0] == pytest.approx(found)
     assert len(compare([], [])) == 0
-
-
-def same_words(left: Sequence[str], right: Sequence[str]) -> FloatArray:
-    """A comparator as a user writes one."""
-    return np.array(
-        [set(one.split()) == set(other.split()) for one, other in zip(left, right, strict=True)], np.float32
-    )
-
-
-def test_comparators_are_found_by_name_or_address() -> None:
-    assert all(comparator(name) is found for name, found in COMPARATORS.items())
-    own = comparator(f"{__name__}:same_words")
-    assert own(["a b", "a"], ["b a", "b"]).tolist() == [1, 0]
-    with pytest.raises(InputError, match="no comparator is called 'nonsense'"):
-        comparator("nonsense")
