@@ -34,7 +34,7 @@ from largegnn.matching.dense import dense_plan
 from largegnn.paper.origin import origin_of
 from largegnn.paper.pages import difference, difference_text, mean_text, put_table
 from largegnn.paper.record_lines import add_line, read_lines
-from largegnn.planning.sizes import plan_division
+from largegnn.planning.plan import plan_division
 from largegnn.runs.on_task import run_task
 from largegnn.settings import PRESETS, Settings, resolve
 

@@ -27,7 +27,7 @@ from largegnn.artifacts import (
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadedPair, load_pair
 from largegnn.errors import InputError
-from largegnn.planning.division_plan import plan_for
+from largegnn.planning.plan import plan_for
 from largegnn.result import AlignmentResult
 from largegnn.runs.on_task import Division, Training, division_of, run_task
 from largegnn.runs.pipeline import run_pipeline

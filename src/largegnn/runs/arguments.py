@@ -24,7 +24,7 @@ from pathlib import Path
 
 from largegnn.artifacts import DivisionPlan, Partition
 from largegnn.machine.devices import choose_device
-from largegnn.planning.repartitioning import divisions_of_training, epochs_between_divisions
+from largegnn.planning.plan import divisions_of_training, epochs_between_divisions
 from largegnn.runs.repartition import Repartitioner
 from largegnn.runs.run import Run
 from largegnn.stages import STAGES, Stage, derived_seed

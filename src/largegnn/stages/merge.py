@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from largegnn.artifacts import AlignmentTask, MergedGraph
 from largegnn.division.merge import MergeCounts, count_merge
 from largegnn.division.merge import merge as merge_graphs
-from largegnn.planning.seeds import seeds_warning
+from largegnn.planning.plan import seeds_warning
 from largegnn.settings import ProtocolSettings
 
 __all__ = ["MergeOutcome", "Merged", "merge"]

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from largegnn.artifacts import AlignmentTask, DivisionPlan, MergedGraph, Partition
-from largegnn.planning.division_plan import plan_for
+from largegnn.planning.plan import plan_for
 from largegnn.seams.tables import PARTITIONERS
 from largegnn.settings import DivisionSettings, LandmarkSettings, ProtocolSettings
 

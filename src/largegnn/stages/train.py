@@ -20,7 +20,7 @@ from largegnn.artifacts import AlignmentTask, EpochRecord, SubgraphSet, TrainedM
 from largegnn.artifacts.history import ClusterUse
 from largegnn.machine.devices import choose_device
 from largegnn.machine.worker_pool import worker_pool
-from largegnn.planning.repartitioning import divisions_of_training, epochs_between_divisions
+from largegnn.planning.plan import divisions_of_training, epochs_between_divisions
 from largegnn.settings import IntegrateSettings, ProtocolSettings, TrainSettings
 
 if TYPE_CHECKING:
