@@ -235,8 +235,8 @@ class _Sampler:
             heads = rng.integers(0, self.num_entities, count)
             return heads, self.other_tails(heads, rng)
         # Community by community: the searches that follow stay in the processor's cache.
-        heads = self.layout[_pick(self.head_ladder, np.sort(rng.random(count)))]
-        return heads, self.tails(heads, rng, self.inside)
+        active = self.layout[_pick(self.head_ladder, np.sort(rng.random(count)))]
+        return active, self.tails(active, rng, self.inside)
 
     def tails(self, heads: IntArray, rng: np.random.Generator, inside: float) -> IntArray:
         """Draw a tail for each head by popularity, from its community or from anywhere; never the head itself."""
@@ -418,4 +418,5 @@ def _ladder(count: int, exponent: float) -> _FloatArray:
 def _pick(ladder: _FloatArray, uniform: _FloatArray) -> IntArray:
     """The step of a ladder of cumulative weights on which each number of [0, 1) falls, int32."""
     index = np.searchsorted(ladder, uniform * ladder[-1], side="right")
-    return np.minimum(index, len(ladder) - 1).astype(np.int32)
+    steps: IntArray = np.minimum(index, len(ladder) - 1).astype(np.int32)
+    return steps
