@@ -10,7 +10,7 @@ from largegnn.data.inputs import DataInput
 from largegnn.embedding.train import TrainOutcome
 from largegnn.parts import SEARCHERS
 from largegnn.pipeline import run_pipeline, run_task
-from largegnn.planning.sizes import plan_division
+from largegnn.planning.plan import plan_division
 from largegnn.rounds import RoundsOutcome
 from largegnn.run import Run
 from largegnn.runfolder.steps import derived_seed

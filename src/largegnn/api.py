@@ -36,7 +36,7 @@ from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadedPair, load_pair
 from largegnn.errors import InputError
 from largegnn.pipeline import run_pipeline, run_task
-from largegnn.planning.division_plan import plan_for
+from largegnn.planning.plan import plan_for
 from largegnn.result import AlignmentResult
 from largegnn.run import Run
 from largegnn.runfolder.steps import derived_seed

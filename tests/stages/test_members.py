@@ -14,9 +14,8 @@ from largegnn.artifacts import AlignmentTask, EntityEmbeddings, FloatArray, IntA
 from largegnn.embedding.encode import integrate
 from largegnn.embedding.train import TrainOutcome
 from largegnn.errors import ArtifactError
-from largegnn.planning.division_plan import plan_for
-from largegnn.planning.memory import estimate_memory_mb
-from largegnn.planning.seconds import estimate_seconds
+from largegnn.planning.forecast import estimate_memory_mb, estimate_seconds
+from largegnn.planning.plan import plan_for
 from largegnn.repartition import Repartitioner
 from largegnn.rounds import RoundsOutcome
 from largegnn.run import Run
@@ -180,7 +179,7 @@ def test_a_forecast_counts_every_member(task: AlignmentTask) -> None:
     for members in (1, 3):
         chosen = settings(f"train.members={members}", "train.dim=64")
         plan = plan_for(task, chosen.division, chosen.landmarks, "cpu")
-        plans[members] = estimate_seconds(task, chosen, plan), estimate_memory_mb(task, chosen, plan)
+        plans[members] = estimate_seconds(task, chosen, plan), estimate_memory_mb(task, chosen)
     (seconds, memory), (more_seconds, more_memory) = plans[1], plans[3]
     assert more_seconds["train"] > 1.5 * seconds["train"], "three times, by a speed that is measured anew"
     vectors = 4 * task.num_entities * 6 * 64 / 2**20

@@ -77,9 +77,9 @@ def _report(found: Download, as_json: bool) -> None:
                 {
                     "file": str(archive.path),
                     "from": archive.origin,
-                    "bytes": archive.checksum.size,
-                    "sha256": archive.checksum.sha256,
-                    "compared": archive.checksum.compared,
+                    "bytes": archive.size,
+                    "sha256": archive.sha256,
+                    "compared": archive.compared,
                     "kept": archive.kept,
                 }
                 for archive in found.archives
@@ -94,12 +94,12 @@ def _report(found: Download, as_json: bool) -> None:
     rows = [(str(entry.folder), entry.layout, number(entry.size)) for entry in made]
     print_table(dataset.title, ("folder", "layout", "bytes"), rows)
     for archive in found.archives:
-        said = {
+        meaning = {
             "known": "the published one",
             "recorded": "the same as the last time",
             "nothing": "recorded; no published one is known",
-        }[archive.checksum.compared]
-        typer.echo(f"sha256   {archive.checksum.sha256}  {archive.path.name} ({said})")
+        }[archive.compared]
+        typer.echo(f"sha256   {archive.sha256}  {archive.path.name} ({meaning})")
     typer.echo(
         f"page     {dataset.page}\nlicence  {dataset.licence}\ncite     {dataset.citation}\nnext     {following}"
     )
@@ -117,4 +117,4 @@ def _print_list(as_json: bool) -> None:
         typer.echo(json.dumps(entries, indent=1))
         return
     rows = [(entry.name, entry.title) for entry in DATASETS.values()]
-    print_table("public data sets", ("name", "what it is"), rows)
+    print_table("public data sets", ("name", "title"), rows)

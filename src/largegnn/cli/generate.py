@@ -1,4 +1,4 @@
-"""`largegnn generate`: make a realistic pair of graphs with known links, in any format."""
+"""`largegnn generate`: write a synthetic pair of graphs with known links, in any format."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def generate_command(
             raise InputError(f"no compression is called {compress!r}", expected="gz, bz2 or zst")
     if form not in WRITERS:
         raise InputError(f"no format is called {form!r}", expected=f"one of {', '.join(WRITERS)}")
-    asked = [] if names is None else ["literals=true", f"noise={names}"]
-    settings = resolve(WorldSettings, WORLD_PRESETS, preset, config, [*(overrides or []), *asked])
+    noise = [] if names is None else ["literals=true", f"noise={names}"]
+    settings = resolve(WorldSettings, WORLD_PRESETS, preset, config, [*(overrides or []), *noise])
     meter = Meter()
     pair = generate_pair(settings, seed)
     files = write_pair(pair.task, pair.names, out, form, compression, pair.literals)
@@ -71,11 +71,5 @@ def generate_command(
         return
     rows = [(str(path.relative_to(out)), number(path.stat().st_size)) for path in files]
     print_table(f"files in {out}, written in {usage.seconds:.1f} s", ("file", "bytes"), rows)
-    world = [(key.replace("_", " "), _shown(value)) for key, value in dataclasses.asdict(pair.report).items()]
+    world = [(key.replace("_", " "), number(value)) for key, value in dataclasses.asdict(pair.report).items()]
     print_table("the world", ("", "value"), world)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, (list, tuple)):
-        return " / ".join(_shown(part) for part in value)
-    return f"{value:.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

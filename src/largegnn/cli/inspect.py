@@ -1,7 +1,8 @@
-"""`largegnn inspect`: what a pair of graphs looks like, before anything is trained."""
+"""`largegnn inspect`: measure a pair of graphs before anything is trained."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ from largegnn.cli import options
 from largegnn.cli.tables import number, print_table, share
 
 if TYPE_CHECKING:
-    from largegnn.planning.inspection import GraphFacts, Inspection
+    from largegnn.planning.inspection import Inspection
 
 __all__ = ["inspect_command"]
 
@@ -40,43 +41,35 @@ def inspect_command(
 
 
 def _print_inspection(inspection: Inspection) -> None:
-    source, target = inspection.source, inspection.target
+    sides = [dataclasses.asdict(inspection.source), dataclasses.asdict(inspection.target)]
+    histograms = [side.pop("degree_histogram") for side in sides]
     print_table(
         f"benchmark: {inspection.benchmark or 'none of the known ones'}",
         ("graph", "source", "target"),
-        [(label, *(_fact(facts, key) for facts in (source, target))) for key, label in _GRAPH_ROWS.items()],
+        [(_label(key), *(_text(key, side[key]) for side in sides)) for key in sides[0]],
     )
-    steps = list(dict.fromkeys([*source.degree_histogram, *target.degree_histogram]))
-    steps.sort(key=lambda step: int(step.split("-")[0]))
+    steps = sorted({*histograms[0], *histograms[1]}, key=lambda step: int(step.split("-")[0]))
     print_table(
         "entities by degree",
         ("degree", "source", "target"),
-        [(step, *(number(facts.degree_histogram.get(step, 0)) for facts in (source, target))) for step in steps],
+        [(step, *(number(histogram.get(step, 0)) for histogram in histograms)) for step in steps],
     )
     for side, predicates in (("source", inspection.source_predicates), ("target", inspection.target_predicates)):
         if predicates:
             print_table(
-                f"literals of the {side}: what its predicates hold",
+                f"literals of the {side}: kinds of its predicates",
                 ("predicate", "kind", "entities", "examples"),
                 [
                     (_local(one.predicate), one.kind, share(one.coverage), " | ".join(one.examples)[:60])
                     for one in predicates[:_MOST_PREDICATES]
                 ],
             )
-    seeds = inspection.seeds
+    seeds = dataclasses.asdict(inspection.seeds)
+    merged = {key: getattr(inspection, key) for key in ("merged_nodes", "merged_edges", "merged_components")}
     print_table(
-        f"links (seeds from {seeds.seeds_from})",
+        f"links (seeds from {seeds.pop('seeds_from')})",
         ("", "value"),
-        [
-            ("train / valid / test", " / ".join(map(number, (seeds.train_links, seeds.valid_links, seeds.test_links)))),
-            ("seeds that are not one-to-one", number(seeds.many_to_one_links)),
-            ("source entities that are a seed", share(seeds.source_share)),
-            ("target entities that are a seed", share(seeds.target_share)),
-            ("entities within one hop of a seed", share(seeds.within_one_hop)),
-            ("entities within two hops of a seed", share(seeds.within_two_hops)),
-            ("merged nodes / edges", f"{number(inspection.merged_nodes)} / {number(inspection.merged_edges)}"),
-            ("merged components", number(inspection.merged_components)),
-        ],
+        [(_label(key), _text(key, value)) for key, value in {**seeds, **merged}.items()],
     )
     size = inspection.size
     print_table(
@@ -93,24 +86,23 @@ def _print_inspection(inspection: Inspection) -> None:
     )
 
 
-_GRAPH_ROWS = {
-    "entities": "entities",
-    "relations": "relations",
-    "triples": "triples",
-    "attribute_triples": "attribute triples",
-    "isolated_entities": "isolated entities",
-    "mean_degree": "mean degree",
-    "median_degree": "median degree",
-    "degree_99th_percentile": "99th percentile of degree",
-    "max_degree": "largest degree",
+_LABELS = {
     "components": "connected components",
     "largest_component_share": "share of the largest component",
+    "many_to_one_links": "seeds that are not one-to-one",
+    "source_share": "share of source entities that are a seed",
+    "target_share": "share of target entities that are a seed",
+    "within_one_hop": "share of entities within one hop of a seed",
+    "within_two_hops": "share of entities within two hops of a seed",
 }
 
 
-def _fact(facts: GraphFacts, key: str) -> str:
-    value = getattr(facts, key)
-    return share(value) if key.endswith("share") else number(value)
+def _label(key: str) -> str:
+    return _LABELS.get(key, key.replace("_", " "))
+
+
+def _text(key: str, value: float) -> str:
+    return share(value) if key.endswith("share") or key.startswith("within") else number(value)
 
 
 def _local(predicate: str) -> str:

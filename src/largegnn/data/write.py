@@ -1,15 +1,18 @@
-"""A task written to files in any format the readers take: what `load_pair` reads back to the same task.
+"""Write a task to files in any format the readers take: `load_pair` reads them back to the same task.
 
 In: a task, its names and, where given, its literals. Out: files in a folder. Folder layouts (openea, dbpedia1m, dbp15k)
-hold TSV files; the other formats write source.*, target.* and link files. Literals stand among the triples, in OpenEA's
-layout in attr_triples_1 and attr_triples_2; dbp15k has no place for them. Every file may be packed. Rows are written a
-million at a time.
+hold TSV files; the other formats are source.*, target.* and link files. Literals stand among the triples, in OpenEA's
+layout in attr_triples_1 and attr_triples_2, as `"..."@en` or `"..."^^<type>` with the escapes of N-Triples; dbp15k has
+no place for them. Any file may be compressed. Rows are written in pieces: memory is that of the names, and of one piece
+(of Parquet, that of one file).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -21,14 +24,15 @@ from largegnn.artifacts import AlignmentTask, IntArray, StringTable, TaskNames
 from largegnn.artifacts.literals import Literals
 from largegnn.data.compression import SUFFIXES, compressor
 from largegnn.data.iri import PACKED, encode_names, pack_names
-from largegnn.data.write_literals import literal_frames, literal_lines
 from largegnn.errors import InputError, StorageError
 
 __all__ = ["WRITERS", "write_pair"]
 
-_ROWS = 1_000_000
-_SAME_AS = "http://www.w3.org/2002/07/owl#sameAs"
-_SPLITS = ("train", "valid", "test")
+WRITERS = ("openea", "dbpedia1m", "dbp15k", "nt", "nq", "ttl", "tsv", "csv", "parquet")
+_ROWS, _LITERAL_ROWS = 1_000_000, 100_000
+_SAME_AS = "<http://www.w3.org/2002/07/owl#sameAs>"
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\u0000"}
+_Files = Iterator[tuple[str, Iterable[bytes]]]
 
 
 def write_pair(
@@ -39,7 +43,7 @@ def write_pair(
     compression: str | None = None,
     literals: Literals | None = None,
 ) -> list[Path]:
-    """Write a task in one of `WRITERS`, packed with one of gzip, bzip2 and zstd or not; returns the files."""
+    """Write a task in one of `WRITERS`, compressed with gzip, bzip2 or zstd or not; returns the files."""
     if form not in WRITERS:
         raise InputError(f"no writer is called {form!r}", expected=f"one of {', '.join(WRITERS)}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -49,89 +53,193 @@ def write_pair(
             expected="a new or empty folder",
             fix="name another one",
         )
+    literals = literals or Literals.empty()
+    if form == "dbp15k" and len(literals):
+        raise InputError("dbp15k has no place for literals", fix="write openea, nt or ttl instead")
+    suffix = next((suffix for suffix, name in SUFFIXES.items() if name == compression), "")
+    written: list[Path] = []
     try:
-        return WRITERS[form](_Pair(task, names, folder, compression, literals or Literals.empty()))
+        for name, chunks in _files(task, names, literals, form):
+            path = folder / f"{name}{suffix}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            packer: Any = compressor(compression)
+            with path.open("wb") as file:
+                for chunk in chunks:
+                    file.write(packer.compress(chunk))
+                file.write(packer.flush())
+            written.append(path)
     except OSError as error:
         raise StorageError(f"cannot write to {error.filename or folder}: {error.strerror or error}") from error
+    return written
 
 
+@dataclass(frozen=True, eq=False)
 class _Pair:
-    """A task about to be written: columns of names, and files that may be packed."""
+    """A task about to be written: the texts that stand for its entities, relations and predicates."""
 
-    def __init__(
-        self, task: AlignmentTask, names: TaskNames, folder: Path, compression: str | None, literals: Literals
-    ) -> None:
-        self.task, self.folder, self.compression, self.literals = task, folder, compression, literals
-        self.suffix = next((suffix for suffix, name in SUFFIXES.items() if name == compression), "")
-        self.entities = _column(names.entities)
-        self.relations = _column(names.relations)
-        self.predicates = _column(literals.predicate_names)
-        self.written: list[Path] = []
+    task: AlignmentTask
+    entities: pl.Series
+    relations: pl.Series
+    literals: Literals
+    predicates: pl.Series
 
-    def triples(self, side: int) -> IntArray:
-        first = self.task.num_source_triples
-        return self.task.triples[:first] if side == 0 else self.task.triples[first:]
+    def facts(self, side: int) -> Iterator[pl.DataFrame]:
+        """The triples of a side."""
+        rows = np.split(self.task.triples, [self.task.num_source_triples])[side]
+        return _frames(rows, {"head": self.entities, "relation": self.relations, "tail": self.entities})
 
-    def literal_rows(self, side: int) -> slice:
-        """Which literals are those of a side."""
-        return self.literals.rows_of_sides(self.task.num_source_entities)[side]
+    def values(self, side: int) -> Iterator[pl.DataFrame]:
+        """The literals of a side, in the same columns."""
+        rows = self.literals.rows_of_sides(self.task.num_source_entities)[side]
+        return _literal_frames(self.literals, rows, self.entities, self.predicates)
 
-    def literal_lines(self, side: int, between: str) -> Iterator[bytes]:
-        """The literals of a side as lines of a table."""
-        return literal_lines(self.literals, self.literal_rows(side), self.entities, self.column_names(), between)
+    def statements(self, side: int) -> Iterator[pl.DataFrame]:
+        """The triples of a side, then its literals."""
+        return chain(self.facts(side), self.values(side))
 
-    def literal_frames(self, side: int) -> Iterator[pl.DataFrame]:
-        """The literals of a side as rows of a table."""
-        return literal_frames(self.literals, self.literal_rows(side), self.entities, self.column_names())
-
-    def column_names(self) -> pl.Series:
-        """The predicates as tables have them: one that looks packed is packed once more."""
-        return pack_names(self.predicates, self.predicates.str.starts_with(PACKED))
-
-    def links(self) -> dict[str, IntArray]:
+    def links(self) -> dict[str, Iterator[pl.DataFrame]]:
         """The splits that hold links."""
-        splits = {split: getattr(self.task, f"{split}_links") for split in _SPLITS}
-        return {split: links for split, links in splits.items() if len(links)}
+        splits = {split: getattr(self.task, f"{split}_links") for split in ("train", "valid", "test")}
+        ends = {"source": self.entities, "target": self.entities}
+        return {split: _frames(rows, ends) for split, rows in splits.items() if len(rows)}
 
-    def write(self, name: str, chunks: Iterator[bytes]) -> None:
-        """Write one file, packed as asked for."""
-        path = self.folder / f"{name}{self.suffix}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        packer: Any = compressor(self.compression)
-        with path.open("wb") as file:
-            for chunk in chunks:
-                file.write(packer.compress(chunk))
-            file.write(packer.flush())
-        self.written.append(path)
+
+def _files(task: AlignmentTask, names: TaskNames, literals: Literals, form: str) -> _Files:
+    """The names of the files of a format, without the suffix of a compression, and their bytes."""
+    entities, relations, predicates = map(_column, (names.entities, names.relations, literals.predicate_names))
+    if form in ("nt", "nq", "ttl"):
+        columns = (
+            _terms(column, blank) for column, blank in ((entities, True), (relations, False), (predicates, False))
+        )
+        entities, relations, predicates = columns
+        return _rdf_files(_Pair(task, entities, relations, literals, predicates), form)
+    _refuse_odd_names((entities, relations, predicates), form)
+    predicates = pack_names(predicates, predicates.str.starts_with(PACKED))  # one that looks packed is packed once more
+    pair = _Pair(task, entities, relations, literals, predicates)
+    if form in ("openea", "dbpedia1m"):
+        return _folder_files(pair, "721_5fold/1/" if form == "openea" else "")
+    return _dbp15k_files(pair) if form == "dbp15k" else _table_files(pair, form)
+
+
+def _rdf_files(pair: _Pair, form: str) -> _Files:
+    """N-Triples, which are Turtle as well, or N-Quads; links are owl:sameAs statements."""
+    for side, name in enumerate(("source", "target")):
+        end = f" <urn:largegnn:graph/{name}> ." if form == "nq" else " ."
+        yield f"{name}.{form}", _lines(pair.statements(side), end)
+    for split, frames in pair.links().items():
+        stated = (frame.select("source", pl.lit(_SAME_AS).alias("relation"), "target") for frame in frames)
+        yield f"{split}_links.nt", _lines(stated, " .")
+
+
+def _folder_files(pair: _Pair, place_of_links: str) -> _Files:
+    """OpenEA's and DBpedia1M's layouts; all links together are OpenEA's alone."""
+    for side in (0, 1):
+        yield f"rel_triples_{side + 1}", _table(pair.facts(side), "\t")
+        if len(pair.literals):
+            yield f"attr_triples_{side + 1}", _table(pair.values(side), "\t")
+    for split, frames in pair.links().items():
+        yield f"{place_of_links}{split}_links", _table(frames, "\t")
+    if place_of_links:
+        yield "ent_links", _table(chain.from_iterable(pair.links().values()), "\t")
+
+
+def _dbp15k_files(pair: _Pair) -> _Files:
+    """Numbers everywhere, and the names of the numbers; valid links, which DBP15K lacks, go to valid_ent_ids."""
+    task = pair.task
+    numbered = dataclasses.replace(pair, entities=_numbers(task.num_entities), relations=_numbers(task.num_relations))
+    for name, names, cut in (
+        ("ent_ids", pair.entities, task.num_source_entities),
+        ("rel_ids", pair.relations, task.num_source_relations),
+    ):
+        for side, rows in enumerate(np.split(np.arange(len(names)), [cut])):
+            columns = {"id": _numbers(len(names)), "name": names}
+            yield f"{name}_{side + 1}", _table(_frames(np.column_stack([rows, rows]), columns), "\t")
+    for side in (0, 1):
+        yield f"triples_{side + 1}", _table(numbered.facts(side), "\t")
+    files = {"train": "sup_ent_ids", "valid": "valid_ent_ids", "test": "ref_ent_ids"}
+    for split, frames in numbered.links().items():
+        yield files[split], _table(frames, "\t")
+
+
+def _table_files(pair: _Pair, form: str) -> _Files:
+    """Two tables and a table for each split: tsv, csv or parquet."""
+    files = {name: pair.statements(side) for side, name in enumerate(("source", "target"))}
+    for name, frames in (files | {f"{split}_links": frames for split, frames in pair.links().items()}).items():
+        if form == "parquet":
+            yield f"{name}.parquet", _parquet(frames)
+        else:
+            yield f"{name}.{form}", _table(frames, "\t" if form == "tsv" else ",", has_header=True)
+
+
+def _frames(rows: IntArray, columns: Mapping[str, pl.Series]) -> Iterator[pl.DataFrame]:
+    """The texts of rows of numbers, a million at a time."""
+    for first in range(0, max(len(rows), 1), _ROWS):
+        part = rows[first : first + _ROWS]
+        yield pl.DataFrame({name: texts.gather(part[:, index]) for index, (name, texts) in enumerate(columns.items())})
+
+
+def _literal_frames(
+    literals: Literals, rows: slice, entities: pl.Series, predicates: pl.Series
+) -> Iterator[pl.DataFrame]:
+    """Frames of `head`, `relation` and `tail`, a hundred thousand literals at a time."""
+    datatypes, languages = _column(literals.datatype_names), _column(literals.language_names)
+    marks = pl.select(pl.when(datatypes == "").then(pl.lit("")).otherwise("^^<" + encode_names(datatypes, False) + ">"))
+    tags = pl.select(pl.when(languages == "").then(pl.lit("")).otherwise("@" + languages))
+    for first in range(rows.start, rows.stop, _LITERAL_ROWS):
+        part = slice(first, min(first + _LITERAL_ROWS, rows.stop))
+        value = pl.lit(pl.Series(literals.values.take(range(part.start, part.stop)), dtype=pl.String))
+        for plain, escape in _ESCAPES.items():  # the backslash first: the others bring their own
+            value = value.str.replace_all(plain, escape, literal=True)
+        tag = tags.to_series().gather(literals.languages[part])
+        mark = marks.to_series().gather(literals.datatypes[part])
+        yield pl.select(
+            head=entities.gather(literals.entities[part]),
+            relation=predicates.gather(literals.predicates[part]),
+            tail=pl.concat_str([pl.lit('"'), value, pl.lit('"'), tag, mark]),
+        )
+
+
+def _lines(frames: Iterable[pl.DataFrame], end: str) -> Iterator[bytes]:
+    for frame in frames:
+        line = pl.concat_str([pl.concat_str(frame.columns, separator=" "), pl.lit(end + "\n")])
+        yield frame.select(line.str.join("")).item().encode("utf-8")
+
+
+def _table(frames: Iterable[pl.DataFrame], separator: str, has_header: bool = False) -> Iterator[bytes]:
+    style: Literal["never", "necessary"] = "never" if separator == "\t" else "necessary"
+    for number, frame in enumerate(frames):
+        header = has_header and number == 0
+        yield frame.write_csv(separator=separator, include_header=header, quote_style=style).encode("utf-8")
+
+
+def _parquet(frames: Iterable[pl.DataFrame]) -> Iterator[bytes]:
+    buffer = io.BytesIO()
+    pl.concat(frames).write_parquet(buffer)
+    yield buffer.getvalue()
 
 
 def _column(table: StringTable) -> pl.Series:
-    return pl.Series(list(table), dtype=pl.String)
+    parts = (range(first, min(first + _ROWS, len(table))) for first in range(0, len(table), _ROWS))
+    return pl.concat(
+        [pl.Series([], dtype=pl.String), *(pl.Series(table.take(part), dtype=pl.String) for part in parts)]
+    )
 
 
-def _slices(rows: IntArray) -> Iterator[IntArray]:
-    for first in range(0, len(rows), _ROWS):
-        yield rows[first : first + _ROWS]
+def _numbers(count: int) -> pl.Series:
+    return pl.int_range(count, eager=True).cast(pl.String)
 
 
-def _named(rows: IntArray, *columns: tuple[str, pl.Series]) -> pl.DataFrame:
-    return pl.DataFrame({name: values.gather(rows[:, index]) for index, (name, values) in enumerate(columns)})
+def _terms(names: pl.Series, keep_blank: bool) -> pl.Series:
+    """Names as N-Triples have them."""
+    encoded = encode_names(names, keep_blank)
+    is_blank = encoded.str.starts_with("_:") & pl.lit(keep_blank)
+    return pl.select(pl.when(is_blank).then(encoded).otherwise("<" + encoded + ">")).to_series()
 
 
-def _table(rows: IntArray, separator: str, columns: tuple[tuple[str, pl.Series], ...], header: bool) -> Iterator[bytes]:
-    for number, part in enumerate(_slices(rows)):
-        yield _delimited(_named(part, *columns), separator, header and number == 0)
-
-
-def _delimited(frame: pl.DataFrame, separator: str, header: bool) -> bytes:
-    style: Literal["never", "necessary"] = "never" if separator == "\t" else "necessary"
-    return frame.write_csv(separator=separator, include_header=header, quote_style=style).encode("utf-8")
-
-
-def _refuse_odd_names(pair: _Pair, form: str) -> None:
+def _refuse_odd_names(columns: Iterable[pl.Series], form: str) -> None:
     """Refuse names a table would not give back: in TSV those with separators, everywhere those that look like RDF."""
-    pattern = r'^<.*>$|^".*"(@[A-Za-z0-9-]+|\^\^.+)?$|^$' + (r"|[\t\r\n]" if form == "tsv" else r"|\r\n")
-    for column in (pair.entities, pair.relations, pair.predicates):
+    pattern = r'^<.*>$|^".*"(@[A-Za-z0-9-]+|\^\^.+)?$|^$' + (r"|\r\n" if form in ("csv", "parquet") else r"|[\t\r\n]")
+    for column in columns:
         odd = column.filter(column.str.contains(f"(?s){pattern}"))
         if len(odd):
             raise InputError(
@@ -139,173 +247,3 @@ def _refuse_odd_names(pair: _Pair, form: str) -> None:
                 found=repr(odd[0]),
                 fix="write nt or ttl instead",
             )
-
-
-def _triple_columns(pair: _Pair) -> tuple[tuple[str, pl.Series], ...]:
-    return (("head", pair.entities), ("relation", pair.relations), ("tail", pair.entities))
-
-
-def _link_columns(pair: _Pair) -> tuple[tuple[str, pl.Series], ...]:
-    return (("source", pair.entities), ("target", pair.entities))
-
-
-def _write_tables(pair: _Pair, prefix: str) -> None:
-    """The TSV files OpenEA and DBpedia1M share; `prefix` is where the link files go."""
-    _refuse_odd_names(pair, "tsv")
-    for side in (0, 1):
-        pair.write(f"rel_triples_{side + 1}", _table(pair.triples(side), "\t", _triple_columns(pair), header=False))
-        if len(pair.literals):
-            pair.write(f"attr_triples_{side + 1}", pair.literal_lines(side, "\t"))
-    for split, links in pair.links().items():
-        pair.write(f"{prefix}{split}_links", _table(links, "\t", _link_columns(pair), header=False))
-
-
-def _write_openea(pair: _Pair) -> list[Path]:
-    _write_tables(pair, "721_5fold/1/")
-    every = np.concatenate(list(pair.links().values()))
-    pair.write("ent_links", _table(every, "\t", _link_columns(pair), header=False))
-    return pair.written
-
-
-def _write_dbpedia1m(pair: _Pair) -> list[Path]:
-    _write_tables(pair, "")
-    return pair.written
-
-
-def _write_dbp15k(pair: _Pair) -> list[Path]:
-    """Numbers everywhere; valid links, which DBP15K has not, go to valid_ent_ids."""
-    if len(pair.literals):
-        raise InputError("dbp15k has no place for literals", fix="write openea, nt or ttl instead")
-    _refuse_odd_names(pair, "tsv")
-    task = pair.task
-    entity_ids = pl.int_range(task.num_entities, eager=True).cast(pl.String)
-    relation_ids = pl.int_range(task.num_relations, eager=True).cast(pl.String)
-    splits = ((0, task.num_source_entities, task.num_source_relations), (1, task.num_entities, task.num_relations))
-    first_entity = first_relation = 0
-    for side, last_entity, last_relation in splits:
-        for name, ids, names, first, last in (
-            ("ent_ids", entity_ids, pair.entities, first_entity, last_entity),
-            ("rel_ids", relation_ids, pair.relations, first_relation, last_relation),
-        ):
-            rows = np.repeat(np.arange(first, last)[:, None], 2, axis=1)
-            pair.write(f"{name}_{side + 1}", _table(rows, "\t", (("id", ids), ("name", names)), header=False))
-        columns = (("head", entity_ids), ("relation", relation_ids), ("tail", entity_ids))
-        pair.write(f"triples_{side + 1}", _table(pair.triples(side), "\t", columns, header=False))
-        first_entity, first_relation = last_entity, last_relation
-    link_files = {"train": "sup_ent_ids", "valid": "valid_ent_ids", "test": "ref_ent_ids"}
-    for split, links in pair.links().items():
-        pair.write(
-            link_files[split], _table(links, "\t", (("source", entity_ids), ("target", entity_ids)), header=False)
-        )
-    return pair.written
-
-
-def _write_delimited(pair: _Pair, form: str) -> list[Path]:
-    separator = "\t" if form == "tsv" else ","
-    _refuse_odd_names(pair, form)
-    for side, name in enumerate(("source", "target")):
-        rows = _table(pair.triples(side), separator, _triple_columns(pair), header=True)
-        more = (
-            _delimited(frame, separator, header=not len(pair.triples(side)) and not number)
-            for number, frame in enumerate(pair.literal_frames(side))
-        )
-        pair.write(f"{name}.{form}", chain(rows, more))
-    for split, links in pair.links().items():
-        pair.write(f"{split}_links.{form}", _table(links, separator, _link_columns(pair), header=True))
-    return pair.written
-
-
-def _write_parquet(pair: _Pair) -> list[Path]:
-    def packed(frames: Iterable[pl.DataFrame]) -> Iterator[bytes]:
-        buffer = io.BytesIO()
-        pl.concat(frames).write_parquet(buffer)
-        yield buffer.getvalue()
-
-    _refuse_odd_names(pair, "parquet")
-    for side, name in enumerate(("source", "target")):
-        triples = _named(pair.triples(side), *_triple_columns(pair))
-        pair.write(f"{name}.parquet", packed([triples, *pair.literal_frames(side)]))
-    for split, links in pair.links().items():
-        pair.write(f"{split}_links.parquet", packed([_named(links, *_link_columns(pair))]))
-    return pair.written
-
-
-def _statements(rows: IntArray, terms: tuple[pl.Series, pl.Series, pl.Series], ending: str) -> Iterator[bytes]:
-    for part in _slices(rows):
-        frame = _named(part, ("s", terms[0]), ("p", terms[1]), ("o", terms[2]))
-        line = pl.concat_str(["s", pl.lit(" "), "p", pl.lit(" "), "o", pl.lit(ending)])
-        yield (frame.select(line).to_series().str.join("\n").item() + "\n").encode("utf-8")
-
-
-def _terms(names: pl.Series, keep_blank: bool = True) -> pl.Series:
-    encoded = encode_names(names, keep_blank)
-    bracketed = "<" + encoded + ">"
-    if not keep_blank:
-        return bracketed
-    return pl.select(pl.when(encoded.str.starts_with("_:")).then(encoded).otherwise(bracketed)).to_series()
-
-
-def _write_lines(pair: _Pair, form: str) -> list[Path]:
-    entities, relations = _terms(pair.entities), _terms(pair.relations, keep_blank=False)
-    for side, name in enumerate(("source", "target")):
-        ending = f" <urn:largegnn:graph/{name}> ." if form == "nq" else " ."
-        triples = _statements(pair.triples(side), (entities, relations, entities), ending)
-        pair.write(f"{name}.{form}", chain(triples, _literal_statements(pair, side, entities, ending)))
-    _write_same_as(pair, entities)
-    return pair.written
-
-
-def _literal_statements(pair: _Pair, side: int, entities: pl.Series, ending: str = " .") -> Iterator[bytes]:
-    predicates = _terms(pair.predicates, keep_blank=False)
-    return literal_lines(pair.literals, pair.literal_rows(side), entities, predicates, " ", ending)
-
-
-def _write_same_as(pair: _Pair, entities: pl.Series) -> None:
-    same_as = pl.Series([f"<{_SAME_AS}>"])
-    for split, links in pair.links().items():
-        rows = np.stack([links[:, 0], np.zeros(len(links), dtype=np.int32), links[:, 1]], axis=1)
-        pair.write(f"{split}_links.nt", _statements(rows, (entities, same_as, entities), " ."))
-
-
-def _write_turtle(pair: _Pair) -> list[Path]:
-    """Turtle with the triples of a head in one statement, and a prefix for the relations that allow one."""
-    entities, relations = _terms(pair.entities), _terms(pair.relations, keep_blank=False)
-    space = _common_space(encode_names(pair.relations, keep_blank=False))
-    head = f"@prefix r: <{space}> .\n" if space else ""
-    if space:
-        local = relations.str.strip_prefix(f"<{space}").str.strip_suffix(">")
-        fits = relations.str.starts_with(f"<{space}") & local.str.contains(r"^[A-Za-z0-9_]+$")
-        relations = pl.select(pl.when(fits).then("r:" + local).otherwise(relations)).to_series()
-    for side, name in enumerate(("source", "target")):
-        triples = _turtle(pair.triples(side), entities, relations, head)
-        pair.write(f"{name}.ttl", chain(triples, _literal_statements(pair, side, entities)))
-    _write_same_as(pair, entities)
-    return pair.written
-
-
-def _turtle(triples: IntArray, entities: pl.Series, relations: pl.Series, head: str) -> Iterator[bytes]:
-    yield head.encode("utf-8")
-    for part in _slices(triples):
-        frame = _named(part, ("head", entities), ("relation", relations), ("tail", entities))
-        said = pl.concat_str(["relation", pl.lit(" "), "tail"]).str.join(" ;\n    ")
-        groups = frame.group_by("head", maintain_order=True).agg(said.alias("said"))
-        line = pl.concat_str(["head", pl.lit(" "), "said", pl.lit(" .")])
-        yield (groups.select(line).to_series().str.join("\n").item() + "\n").encode("utf-8")
-
-
-def _common_space(names: pl.Series) -> str:
-    spaces = names.str.extract(r"^(.*[/#:])").drop_nulls()
-    return str(spaces.mode().sort()[0]) if len(spaces) else ""
-
-
-WRITERS: dict[str, Callable[[_Pair], list[Path]]] = {
-    "openea": _write_openea,
-    "dbpedia1m": _write_dbpedia1m,
-    "dbp15k": _write_dbp15k,
-    "nt": lambda pair: _write_lines(pair, "nt"),
-    "nq": lambda pair: _write_lines(pair, "nq"),
-    "ttl": _write_turtle,
-    "tsv": lambda pair: _write_delimited(pair, "tsv"),
-    "csv": lambda pair: _write_delimited(pair, "csv"),
-    "parquet": _write_parquet,
-}

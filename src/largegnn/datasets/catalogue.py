@@ -1,15 +1,13 @@
-"""The public data sets that can be fetched by name: their mirrors, the names of their files, how to cite them.
+"""List the public data sets that can be fetched by name: their mirrors, files, licences and citations.
 
 In: a name the user typed. Out: a `DataSet`, a frozen value; nothing here reaches the network. A mirror is either a file
-with a direct address (`RemoteFile`) or the public record of a figshare item (`Listing`), whose answer names the files
-with their sizes and MD5 sums; `files_in_listing` reads that answer. Nobody promises that these addresses stay: every
-one of them can be replaced by `--mirror URL` or `--from FILE`.
+with a direct address (`RemoteFile`) or the public record of a figshare item (`Listing`), which names files with their
+sizes and MD5 sums. Addresses may change: each can be replaced by `--mirror URL` or `--from FILE`.
 
-What is known, and from whom: OpenEA's README names the Dropbox file and figshare item 19258760, version 2, for v1.1
-(version 3, file 34234391, is v2.0: the same folder names, other entity names). The SHA-512 is the one that the public
-code of the `kgm` library demands of the Dropbox file. DBpedia1M is figshare item 21119380 by the paper; what its files
-are called is not known here. DBP1M, LargeEA's set, is another one: its README links Google Drive, which asks for a
-click before it gives a large file. None of this could be tried where it was written.
+Sources: OpenEA's README names the Dropbox file and figshare item 19258760, version 2, for v1.1 (version 3 is v2.0: the
+same folder names, other entity names). The SHA-512 is that of the `kgm` library's public code. DBpedia1M is figshare
+item 21119380 by the paper; the names of its files are not known. DBP1M, LargeEA's set, is another one: its README links
+Google Drive, which requires a click. None of these addresses could be tried.
 """
 
 from __future__ import annotations
@@ -127,7 +125,7 @@ DATASETS: dict[str, DataSet] = {
             citation="Ge et al.: LargeEA: Aligning Entities for Large-scale Knowledge Graphs. "
             "https://arxiv.org/abs/2108.05211 https://github.com/ZJU-DAILY/LargeEA",
             home="dbp1m",
-            note="Google Drive wants a browser: open the page, fetch mkdata.zip, then give it with --from",
+            note="Google Drive requires a browser: open the page, fetch mkdata.zip, then give it with --from",
         ),
     )
 }
@@ -171,7 +169,7 @@ def files_in_listing(text: bytes, dataset: DataSet, url: str) -> list[RemoteFile
             where=url,
             expected=dataset.archive or f"a file ending in {', '.join(ARCHIVE_SUFFIXES)}",
             found=", ".join(file.name for file in files) or "no files",
-            fix=f"look at {dataset.page}, fetch the file by hand and give it with --from FILE",
+            fix=f"open {dataset.page}, fetch the file by hand and give it with --from FILE",
         )
     return wanted
 

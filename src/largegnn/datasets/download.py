@@ -1,39 +1,62 @@
-"""A public data set by name: fetched, its checksum compared, unpacked into loadable folders.
+"""Fetch a public data set by name: pooch compares its checksum, `unpack` makes folders of it that can be loaded.
 
-In: a name of the catalogue and a folder. Out: the data set folders, the archives they came from, and how each was
-checked. The mirrors of the catalogue are tried in turn; an interrupted transfer resumes.
+In: a name of the catalogue and a folder. Out: the data set folders, the archives they came from, and what each was
+compared with. The mirrors of the catalogue are tried in turn. `checksums.json` records the checksum of an archive which
+has no published one, so that a change is noticed the next time.
+pooch restarts an interrupted transfer at the first byte, and these files have gigabytes: `_transfer` keeps what arrived
+in `NAME.partial`, with the address and the version of the file, and requests the rest.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import re
+import shutil
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
+import pooch
+import requests
+
 from largegnn.datasets.catalogue import DATASETS, DataSet, RemoteFile, files_in_listing, find_dataset
-from largegnn.datasets.checksums import ChecksumResult, verify
-from largegnn.datasets.fetch import RetryPolicy, UnavailableError, fetch, read_small
 from largegnn.datasets.unpack import UnpackedSet, unpack
-from largegnn.errors import InputError
-from largegnn.machine.progress import progress
+from largegnn.errors import InputError, StorageError
+from largegnn.machine.atomic import write_text
+from largegnn.machine.progress import Work, progress
+from largegnn.version import __version__
 
 __all__ = ["Download", "FetchedArchive", "download"]
 
 _log = logging.getLogger(__name__)
-_RETRY_POLICY = RetryPolicy()
+_LEDGER = "checksums.json"
+_ATTEMPTS, _FIRST_PAUSE_S, _TIMEOUT_S = 5, 1.0, 60.0
+_CHUNK = 1 << 14  # what arrived of a chunk is lost where the connection drops
+_RETRIED = {408, 425, 429, 500, 502, 503, 504}
+_BY_HAND = "name another mirror with --mirror URL, or fetch the file by hand and give it with --from FILE"
+
+
+class _UnavailableError(InputError):
+    """One mirror does not give the file; another one may."""
+
+
+class _NoAnswerError(requests.ConnectionError):
+    """The server could not be reached: worth another attempt only where it was reached before."""
 
 
 @dataclass(frozen=True)
 class FetchedArchive:
-    """An archive on this machine, checked; `ours` is one that was fetched here, `kept` whether it is still there."""
+    """A checked archive; `compared` is the checksum it was compared with: known, recorded or nothing."""
 
     path: Path
     origin: str
-    checksum: ChecksumResult
-    ours: bool
-    kept: bool = True
+    sha256: str
+    size: int
+    compared: str
+    kept: bool
 
 
 @dataclass(frozen=True)
@@ -55,85 +78,61 @@ def download(
     keep: bool = True,
     trust: bool = False,
 ) -> Download:
-    """Fetch and unpack a data set; `mirror` is another address, `file` an archive that is here already.
+    """Fetch and unpack a data set; `mirror` is another address, `file` an archive on this machine.
 
     `force` replaces data set folders, `keep` leaves the archive, `trust` accepts another checksum and records it.
     """
     if mirror is not None and file is not None:
         raise InputError("--mirror and --from exclude each other", fix="give one of them")
     dataset = find_dataset(name, DATASETS)
-    _refuse_standing(dataset, out, force)
-    archives = _obtain(dataset, out, mirror, file, trust)
-    made: list[UnpackedSet] = []
+    folder = out / (dataset.folder or dataset.home)
+    if folder != out and not force and folder.exists():  # before the transfer, not after it
+        raise InputError(
+            "the folder exists already",
+            where=str(folder),
+            fix=f"use it (largegnn inspect {folder}), replace it with --force, or name another folder with --out DIR",
+        )
+    if file is not None:
+        archives = [_check_file(dataset, file, out, trust)]
+    elif mirror is not None:
+        archives = [_fetch(dataset, _at_mirror(dataset, mirror), out, trust)]
+    else:
+        archives = _fetch_from_mirrors(dataset, out, trust)
+    folders: list[UnpackedSet] = []
     for archive in archives:
         top = dataset.home or dataset.name
         if len(archives) > 1:
             top += "/" + archive.path.name.removeprefix(f"{dataset.name}-").split(".")[0]
-        made += unpack(archive.path, out, top=top, home=dataset.home, only=dataset.folder, force=force)
-    archives = [replace(archive, kept=keep or not archive.ours) for archive in archives]
-    for archive in archives:
-        if not archive.kept:
+        folders += unpack(archive.path, out, top=top, home=dataset.home, only=dataset.folder, force=force)
+    if not keep and file is None:
+        for archive in archives:
             archive.path.unlink()
-    return Download(dataset, tuple(archives), tuple(made))
+        archives = [replace(archive, kept=False) for archive in archives]
+    return Download(dataset, tuple(archives), tuple(folders))
 
 
-def _obtain(dataset: DataSet, out: Path, mirror: str | None, file: Path | None, trust: bool) -> list[FetchedArchive]:
-    """The archives, from wherever they were asked for."""
-    if file is not None:
-        if not file.is_file():
-            raise InputError("there is no such file", where=str(file), expected="--from ARCHIVE")
-        checksum = verify(
-            file, _own_name(dataset, file.name), dataset.known_checksum(file.name), out, trust=trust, ours=False
-        )
-        return [FetchedArchive(file, str(file), checksum, ours=False)]
-    if mirror is not None:
-        return [_bring(dataset, _at_mirror(dataset, mirror), out, trust)]
-    refusals: list[UnavailableError] = []
+def _fetch_from_mirrors(dataset: DataSet, out: Path, trust: bool) -> list[FetchedArchive]:
+    """The archives from the first mirror of the catalogue that gives them."""
+    refusals: list[str] = []
     for source in dataset.mirrors:
         try:
-            files = (
-                [source]
-                if isinstance(source, RemoteFile)
-                else files_in_listing(read_small(source.url, _RETRY_POLICY), dataset, source.url)
-            )
-            return [_bring(dataset, entry, out, trust) for entry in files]
-        except UnavailableError as error:
-            _log.warning("%s does not give the file: %s", urlsplit(source.url).netloc, error.found or error.problem)
-            refusals.append(error)
+            files = [source] if isinstance(source, RemoteFile) else _listed_files(dataset, source.url)
+            return [_fetch(dataset, entry, out, trust) for entry in files]
+        except _UnavailableError as error:
+            refusals.append(error.found or error.problem)
+            _log.warning("%s does not give the file: %s", urlsplit(source.url).netloc, refusals[-1])
     raise InputError(
         f"{dataset.name} could not be fetched",
         where=", ".join(source.url for source in dataset.mirrors) or dataset.page,
-        found="; ".join(error.found or error.problem for error in refusals) or "no address a program can fetch from",
+        found="; ".join(refusals) or "no address a program can fetch from",
         fix=dataset.note
         or f"fetch it by hand from {dataset.page} and give it with --from FILE, or name a mirror with --mirror URL",
     )
 
 
-def _bring(dataset: DataSet, remote: RemoteFile, out: Path, trust: bool) -> FetchedArchive:
-    """One archive in `out`: the one that is there if its checksum is right, else a fetched one."""
-    remote = replace(remote, checksum=remote.checksum or dataset.known_checksum(remote.name))
-    local = replace(remote, name=_own_name(dataset, remote.name))
-    path = out / local.name
-    if path.is_file():
-        try:
-            checksum = verify(path, local.name, local.checksum, out, trust=trust)
-            _log.info("%s exists and is not fetched again", path)
-            return FetchedArchive(path, str(path), checksum, ours=True)
-        except InputError as error:
-            _log.warning("%s: %s; fetched again", path, error.problem)
-    _log.info("fetching %s from %s", local.name, local.url)
-    with progress(f"fetching {local.name}", None, "bytes") as work:
-
-        def advance(done: int, total: int | None) -> None:
-            work.total = total
-            work.advance(done - work.done)
-
-        fetch(local, out, _RETRY_POLICY, advance)
-    checksum = verify(path, local.name, local.checksum, out, trust=trust)
-    return FetchedArchive(path, local.url, checksum, ours=True)
-
-
 def _at_mirror(dataset: DataSet, mirror: str) -> RemoteFile:
+    if urlsplit(mirror).scheme.lower() not in {"http", "https"}:
+        raise InputError("this address cannot be fetched", where=mirror, expected="http:// or https://")
     if not mirror.endswith("/"):
         return RemoteFile(unquote(urlsplit(mirror).path).rsplit("/", 1)[-1], mirror)
     if dataset.archive is None:
@@ -146,18 +145,155 @@ def _at_mirror(dataset: DataSet, mirror: str) -> RemoteFile:
 
 
 def _own_name(dataset: DataSet, file_name: str) -> str:
-    """What an archive is called here: its published name, or one that cannot be taken for another data set's."""
+    """The name of an archive here: its published one, or one that cannot be taken for another data set's."""
     if file_name == dataset.archive:
         return file_name
     return f"{dataset.name}-{re.sub(r'[^A-Za-z0-9._-]+', '_', file_name).lstrip('.') or 'archive'}"
 
 
-def _refuse_standing(dataset: DataSet, out: Path, force: bool) -> None:
-    """Say so before the transfer, not after it, where the folder is known."""
-    folder = out / (dataset.folder or dataset.home)
-    if folder != out and not force and folder.exists():
-        raise InputError(
-            "the folder exists already",
-            where=str(folder),
-            fix=f"use it (largegnn inspect {folder}), replace it with --force, or name another folder with --out DIR",
-        )
+def _check_file(dataset: DataSet, file: Path, out: Path, trust: bool) -> FetchedArchive:
+    """An archive on this machine, by its checksum."""
+    if not file.is_file():
+        raise InputError("there is no such file", where=str(file), expected="--from ARCHIVE")
+    name = _own_name(dataset, file.name)
+    checksum, compared = _expected(name, dataset.known_checksum(file.name), out, trust)
+    try:
+        pooch.hashes.hash_matches(file, checksum, strict=True)
+    except ValueError as error:
+        raise _wrong_checksum(file, checksum, error) from None
+    return _recorded(file, name, str(file), compared, out)
+
+
+def _fetch(dataset: DataSet, remote: RemoteFile, out: Path, trust: bool) -> FetchedArchive:
+    """One archive in `out`: the one that exists if its checksum is right, else a fetched one."""
+    path = out / _own_name(dataset, remote.name)
+    published = remote.checksum or dataset.known_checksum(remote.name)
+    checksum, compared = _expected(path.name, published, out, trust)
+    pooch.get_logger().setLevel(logging.WARNING)
+    if path.exists() and not pooch.hashes.hash_matches(path, checksum):
+        _log.warning("%s: the checksum is wrong; fetched again", path)
+    try:
+        pooch.retrieve(remote.url, checksum, fname=path.name, path=out, downloader=_transfer(path, remote.size))
+    except ValueError as error:
+        raise _wrong_checksum(path, checksum, error) from None
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}; what arrived is kept") from error
+    return _recorded(path, path.name, remote.url, compared, out)
+
+
+def _expected(name: str, published: str | None, out: Path, trust: bool) -> tuple[str | None, str]:
+    """The checksum a file must have, and its origin: known, recorded or nothing."""
+    records = _read_ledger(out / _LEDGER)
+    if trust:
+        return None, "nothing"
+    if published is not None:
+        return published, "known"
+    return (f"sha256:{records[name]['sha256']}", "recorded") if name in records else (None, "nothing")
+
+
+def _recorded(path: Path, name: str, origin: str, compared: str, out: Path) -> FetchedArchive:
+    """The archive, its checksum written to the ledger."""
+    sha256, size = pooch.file_hash(str(path)), path.stat().st_size
+    records = _read_ledger(out / _LEDGER) | {name: {"sha256": sha256, "bytes": size}}
+    write_text(out / _LEDGER, json.dumps(records, indent=1, sort_keys=True) + "\n")
+    return FetchedArchive(path, origin, sha256, size, compared, kept=True)
+
+
+def _read_ledger(path: Path) -> dict[str, dict[str, object]]:
+    try:
+        records = json.loads(path.read_bytes())
+        return {name: {"sha256": str(record["sha256"]), "bytes": record["bytes"]} for name, record in records.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        raise InputError("the record of checksums cannot be read", where=str(path), fix="delete it") from None
+
+
+def _wrong_checksum(path: Path, checksum: str | None, error: Exception) -> InputError:
+    return InputError(
+        "the file's checksum is wrong: it was damaged, or it is another file",
+        where=str(path),
+        expected=f"{checksum}, as published or as recorded in {_LEDGER}",
+        found=str(error),
+        fix="fetch it again; if the publisher has replaced the file, accept it with --skip-checksum",
+    )
+
+
+def _transfer(path: Path, size: int | None) -> Callable[[str, str, object], None]:
+    """A downloader for pooch that resumes what an earlier attempt, or an earlier call, left in `NAME.partial`."""
+    partial, version = (path.with_name(path.name + suffix) for suffix in (".partial", ".partial.version"))
+
+    def run(url: str, output_file: str, _: object) -> None:
+        with progress(f"fetching {path.name}", size, "bytes") as work:
+            _with_retries(url, lambda: _append(url, partial, version, work))
+        partial.replace(output_file)
+        version.unlink()
+
+    return run
+
+
+def _append(url: str, partial: Path, version: Path, work: Work) -> None:
+    """One request: the whole file, or its rest where the server still has the version that was begun."""
+    begun = version.read_text(encoding="utf-8") if version.exists() and partial.exists() else ""
+    tag = begun.removeprefix(f"{url}\n") if begun.startswith(f"{url}\n") else ""
+    have = partial.stat().st_size if tag else 0
+    with _answer(url, {"Range": f"bytes={have}-", "If-Range": tag} if have else {}) as response:
+        if response.headers.get("Content-Type", "").startswith("text/html"):
+            raise _UnavailableError("a web page came instead of the file", where=url, fix=_BY_HAND)
+        is_rest = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+        if response.status_code != 200 and not is_rest:
+            partial.unlink(missing_ok=True)
+            raise requests.HTTPError("the server sent another piece than requested")
+        have = have if is_rest else 0
+        length = response.headers.get("Content-Length")
+        free = shutil.disk_usage(partial.parent).free
+        if length is not None and int(length) > free:
+            raise StorageError(f"not enough space for {partial}: {int(length):,} bytes to come, {free:,} free")
+        # A weak tag promises equal meaning, not equal bytes: it cannot guard a resumed transfer.
+        etag = response.headers.get("ETag", "W/")
+        tag = response.headers.get("Last-Modified", "") if etag.startswith("W/") else etag
+        version.write_text(f"{url}\n{tag}", encoding="utf-8")
+        work.total = None if length is None else have + int(length)
+        work.advance(have - work.done)
+        with partial.open("ab" if have else "wb") as file:
+            for chunk in response.iter_content(_CHUNK):
+                file.write(chunk)
+                work.advance(len(chunk))
+
+
+def _listed_files(dataset: DataSet, url: str) -> list[RemoteFile]:
+    """The files of a figshare record."""
+    text: list[bytes] = []
+    _with_retries(url, lambda: text.append(_answer(url, {"Accept": "application/json"}).content))
+    return files_in_listing(text[0], dataset, url)
+
+
+def _answer(url: str, headers: dict[str, str]) -> requests.Response:
+    """An answer with the file or a piece of it; a passing failure is a `RequestException`, a refusal is final."""
+    headers |= {"User-Agent": f"largegnn/{__version__}", "Accept-Encoding": "identity"}
+    try:
+        response = requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT_S)
+    except requests.ConnectionError as error:
+        raise _NoAnswerError(f"the server does not answer: {error}") from None
+    if response.status_code in {200, 206, 416}:
+        return response
+    response.close()
+    found = f"HTTP {response.status_code} {response.reason}"
+    if response.status_code in _RETRIED:
+        raise requests.HTTPError(found)
+    found += "; some sites answer programs so, and browsers not"
+    raise _UnavailableError("the server refused", where=url, expected="HTTP 200", found=found, fix=_BY_HAND)
+
+
+def _with_retries(url: str, attempt: Callable[[], None]) -> None:
+    """Call `attempt` until it succeeds, a few times, with growing pauses."""
+    for number in range(1, _ATTEMPTS + 1):
+        try:
+            return attempt()
+        except requests.RequestException as error:
+            if number == _ATTEMPTS or (number == 1 and isinstance(error, _NoAnswerError)):
+                fix = "run the same command again to resume; or " + _BY_HAND
+                raise _UnavailableError("the transfer stopped", where=url, found=str(error), fix=fix) from None
+            _log.warning("attempt %d of %d stopped: %s", number, _ATTEMPTS, error)
+            time.sleep(_FIRST_PAUSE_S * 2 ** (number - 1))
+    raise AssertionError("the last attempt raises")

@@ -1,38 +1,53 @@
-"""Two graphs that describe one made-up world, with the truth about which entities are the same.
+"""Generate two graphs that describe one synthetic world, with all links between them.
 
-In: `WorldSettings` and a seed. Out: a `GeneratedPair`: the task, the names of its entities and relations, and a report
-of what was really drawn. The same settings and seed always give the same pair.
+In: `WorldSettings` and a seed. Out: a `GeneratedPair`: the task, names, literals where requested, and a report of what
+was drawn. The same settings and seed always give the same pair, and every size is met exactly.
 
-The world has facts between linked entities; each graph states a random part of them, the richer one all but the share
-`missing`, the poorer one fewer. To these come facts about entities only one graph describes, and false triples: a
-stated fact with another tail. Each graph cuts the world's relations in its own way and under its own names, so that one
-relation here may be half of another there. Ids and the numbers in names are random per side and hint at nothing.
-
-Every size asked for is met exactly, and every entity and relation is used: an entity without a fact gets one
-that the graph lacked, instead of one nobody depends on. What cannot be met is an `InputError` with advice.
-Cost: about 2 s and 100 MB per million triples.
+The world follows DBpedia. Entities state a few facts each (a light tail of out-degrees), but what facts point at is a
+power law. Most facts stay inside the head's community, whose sizes follow a power law too; a tail attracts mostly one
+relation, and relations follow Zipf's law. The facts between linked entities are shared: each graph states a random part
+of them. To these come facts that only one graph describes and false triples, so that every entity has a triple. Each
+graph divides the world's relations in its own way. Ids and the numbers in names are random and independent.
+Cost: about 2 s and 100 MB per million triples; keys of 8 bytes are drawn and sorted, never rows.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from largegnn.artifacts import AlignmentTask, IntArray, StringTable, TaskNames
 from largegnn.artifacts.literals import Literals
-from largegnn.datasets.made_names import make_literals
-from largegnn.datasets.world import PairSampler, World, absent, attract, distinct, draw_world, rescue, rewire
+from largegnn.datasets.generated_literals import draw_literals
 from largegnn.errors import InputError
 from largegnn.settings import WorldSettings
 
 __all__ = ["GeneratedPair", "WorldReport", "generate_pair"]
 
+_FloatArray = npt.NDArray[np.float64]
+
+# Linked entities have better ranks of popularity: the u-th quantile of a uniform draw becomes u to this power.
+_LINKED_POPULARITY = 1.5
+# Community sizes fall with their rank to this power.
+_COMMUNITY_EXPONENT = 0.5
+# The world has this many more relations than the graph that has most of them.
+_RELATION_SURPLUS = 0.25
+# Share of the facts that use the relation their tail attracts; the others use any.
+_ATTRACTED = 0.6
+# A dense community may have no popular pair left: after these rounds, once fewer than this share of the draws is new,
+# pairs are drawn uniformly.
+_POPULAR_ROUNDS, _FEW_NEW = 12, 0.2
+# Pairs drawn at once, to bound the temporary arrays.
+_MOST_DRAWS = 8_000_000
+
 
 @dataclass(frozen=True)
 class WorldReport:
-    """What a pair really holds; facts are those between linked entities, rescued ones save an entity from isolation."""
+    """Counts of a generated pair; facts are those between linked entities, of which each graph states a part."""
 
     facts: int
     facts_in_both: int
@@ -40,8 +55,6 @@ class WorldReport:
     target_missing: float
     source_wrong: int
     target_wrong: int
-    source_rescued: int
-    target_rescued: int
     source_max_degree: int
     target_max_degree: int
     world_relations: int
@@ -50,7 +63,7 @@ class WorldReport:
 
 @dataclass(frozen=True, eq=False)
 class GeneratedPair:
-    """A task whose every answer is known, its names, what was drawn, and names and values where asked for."""
+    """A task with all its links, its names, a report of what was drawn, and literals where requested."""
 
     task: AlignmentTask
     names: TaskNames
@@ -58,13 +71,24 @@ class GeneratedPair:
     literals: Literals
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """One graph to be: its sizes, and how many triples are shared facts, other facts and false."""
+@dataclass(frozen=True, eq=False)
+class _World:
+    """Entities in the order linked, source only, target only; `relation_ladder` (r,) cumulates frequencies."""
 
-    num_entities: int
-    num_relations: int
-    num_linked: int
+    popularity: _FloatArray
+    activity: _FloatArray
+    community: IntArray
+    attracted: IntArray
+    relation_ladder: _FloatArray
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Sizes of one graph; its triples are shared facts, private facts and false ones."""
+
+    entities: int
+    relations: int
+    linked: int
     shared: int
     private: int
     wrong: int
@@ -72,7 +96,7 @@ class _Plan:
 
 @dataclass(frozen=True, eq=False)
 class _Facts:
-    """The world's facts between linked entities, ascending by head and tail."""
+    """Triples with entities numbered among those of a graph, linked ones first, and relations of the world."""
 
     heads: IntArray
     relations: IntArray
@@ -80,134 +104,265 @@ class _Facts:
 
 
 @dataclass(frozen=True, eq=False)
-class _View:
-    """One graph: entity ids in the order of its plan, `triples` (m, 3), the linked facts it states, facts rescued."""
+class _Graph:
+    """One graph: the id of each of its entities, `triples` (m, 3), which of the shared facts it states."""
 
-    id_of_entity: IntArray
+    ids: IntArray
     triples: IntArray
-    linked_facts: IntArray
-    num_rescued: int
+    is_stated: npt.NDArray[np.bool_]
 
 
 def generate_pair(settings: WorldSettings, seed: int) -> GeneratedPair:
-    """Draw a world and two views of it that have exactly the sizes of `settings`."""
+    """Draw a world and two graphs of it that have exactly the sizes of `settings`."""
     *children, literal_child = np.random.SeedSequence(seed).spawn(6)
     world_rng, source_rng, target_rng, name_rng, link_rng = map(np.random.default_rng, children)
-    world = draw_world(settings, world_rng)
-    links, num_source = settings.links, settings.source_entities
-    source_members = np.arange(num_source)
-    target_members = np.concatenate([np.arange(links), np.arange(num_source, len(world.popularity))])
-    source_plan = _plan(settings, world, source_members, "source")
-    target_plan = _plan(settings, world, target_members, "target")
-    facts = _draw_facts(settings, world, max(source_plan.shared, target_plan.shared), world_rng)
-    source = _draw_view(source_plan, settings.inside, world, source_members, facts, source_rng)
-    target = _draw_view(target_plan, settings.inside, world, target_members, facts, target_rng)
+    world = _draw_world(settings, world_rng)
+    links, num_source, num_target = settings.links, settings.source_entities, settings.target_entities
+    members = (np.arange(num_source), np.r_[np.arange(links), np.arange(num_source, len(world.popularity))])
+    source_counts = _count(settings, world, members[0], "source")
+    target_counts = _count(settings, world, members[1], "target")
+    facts = _draw_facts(settings, world, max(source_counts.shared, target_counts.shared), world_rng)
+    source = _draw_graph(source_counts, settings.inside, world, members[0], facts, source_rng)
+    target = _draw_graph(target_counts, settings.inside, world, members[1], facts, target_rng)
+    ids = (source.ids, target.ids + num_source)
     offset = np.array([num_source, settings.source_relations, num_source], dtype=np.int32)
-    linked_ids = np.column_stack([source.id_of_entity[:links], target.id_of_entity[:links] + num_source])
     task = AlignmentTask(
-        settings.source_entities,
-        settings.target_entities,
+        num_source,
+        num_target,
         settings.source_relations,
         settings.target_relations,
         np.concatenate([source.triples, target.triples + offset]),
-        *_split(linked_ids, settings.train_share, settings.valid_share, link_rng),
+        *_split(np.column_stack([side[:links] for side in ids]), settings, link_rng),
     )
-    root = "http://{}.example.org/{}"
-    entities = [
-        _number_names(root.format("source", "resource/Q"), settings.source_entities, name_rng),
-        _number_names(root.format("target", "resource/E"), settings.target_entities, name_rng),
-    ]
-    relations = [
-        _number_names(root.format("source", "property/p"), settings.source_relations, name_rng),
-        _number_names(root.format("target", "property/p"), settings.target_relations, name_rng),
-    ]
-    names = TaskNames(_join(*entities), _join(*relations))
-    literals = Literals.empty()
-    if settings.literals:
-        literals = make_literals(
-            len(world.popularity),
-            (source_members, target_members),
-            (source.id_of_entity, target.id_of_entity + num_source),
-            settings.noise,
-            int(literal_child.generate_state(1)[0]),
-        )
-    return GeneratedPair(task, names, _report(world, facts, (source_plan, target_plan), (source, target)), literals)
+    names = TaskNames(
+        _numbered_names(("source.example.org/resource/Q", "target.example.org/resource/E"), ids, name_rng),
+        _numbered_names(
+            ("source.example.org/property/p", "target.example.org/property/p"),
+            (np.arange(settings.source_relations), np.arange(settings.target_relations)),
+            name_rng,
+        ),
+    )
+    literals = draw_literals(members, ids, settings.noise, literal_child) if settings.literals else Literals.empty()
+    source_degree, target_degree = (int(np.bincount(graph.triples[:, ::2].ravel()).max()) for graph in (source, target))
+    report = WorldReport(
+        facts=len(facts.heads),
+        facts_in_both=int((source.is_stated & target.is_stated).sum()),
+        source_missing=1 - source_counts.shared / max(len(facts.heads), 1),
+        target_missing=1 - target_counts.shared / max(len(facts.heads), 1),
+        source_wrong=source_counts.wrong,
+        target_wrong=target_counts.wrong,
+        source_max_degree=source_degree,
+        target_max_degree=target_degree,
+        world_relations=len(world.relation_ladder),
+        communities=len(np.unique(world.community)),
+    )
+    return GeneratedPair(task, names, report, literals)
 
 
-def _room(num_entities: int) -> int:
-    """Ordered pairs the generator dares to use: half of all, so that drawing a free one stays quick."""
-    return num_entities * (num_entities - 1) // 2
+def _draw_world(settings: WorldSettings, rng: np.random.Generator) -> _World:
+    """Draw every entity's popularity as tail, activity as head, community, and the relation it attracts as tail."""
+    num_entities = settings.source_entities + settings.target_entities - settings.links
+    quantile = rng.random(num_entities)
+    quantile[: settings.links] **= _LINKED_POPULARITY
+    popularity = np.empty(num_entities)
+    # Degrees with a tail of exponent g come from weights that fall with the rank to the power 1 / (g - 1).
+    weights = np.arange(1.0, num_entities + 1) ** (-1.0 / (settings.degree_exponent - 1.0))
+    popularity[np.argsort(quantile, kind="stable")] = weights
+    communities = _ladder(max(1, round(num_entities / settings.community_size)), _COMMUNITY_EXPONENT)
+    num_relations = int(max(settings.source_relations, settings.target_relations) * (1 + _RELATION_SURPLUS))
+    relations = _ladder(num_relations, settings.relation_exponent)
+    return _World(
+        popularity=popularity,
+        activity=rng.standard_exponential(num_entities),
+        community=_pick(communities, rng.random(num_entities)),
+        attracted=_pick(relations, rng.random(num_entities)),
+        relation_ladder=relations,
+    )
 
 
-def _plan(settings: WorldSettings, world: World, members: IntArray, side: str) -> _Plan:
-    """Share out the triples of one graph by who would state them, or say why that cannot be done."""
+def _count(settings: WorldSettings, world: _World, members: IntArray, side: str) -> _Counts:
+    """Divide the triples of one graph into shared, private and false ones, or refuse the sizes."""
     num_triples: int = getattr(settings, f"{side}_triples")
-    num_entities, num_linked = len(members), settings.links
+    entities, linked = len(members), settings.links
     wrong = round(settings.wrong * num_triples)
     right = num_triples - wrong
-    if 2 * right < num_entities:
+    if right < entities:
         raise InputError(
             f"too few true triples to describe every entity of the {side}",
-            expected=f"at least {(num_entities + 1) // 2} true triples for {num_entities} entities",
+            expected=f"at least {entities} true triples for {entities} entities",
             found=f"{right} (wrong = {settings.wrong} of {num_triples})",
             fix=f"lower wrong or raise {side}_triples",
         )
-    most_shared = int(_room(num_linked) * (1 - settings.missing))
-    most_private = _room(num_entities) - _room(num_linked)
-    if num_triples > _room(num_entities) or right > most_shared + most_private:
-        most = min(_room(num_entities), int((most_shared + most_private) / (1 - settings.wrong)))
+    most_shared, most_private = int(_room(linked) * (1 - settings.missing)), _room(entities) - _room(linked)
+    if num_triples > _room(entities) or right > most_shared + most_private:
+        most = min(_room(entities), int((most_shared + most_private) / (1 - settings.wrong)))
         raise InputError(
             f"the {side} graph is too dense",
-            expected=f"at most {most} triples among {num_entities} entities, {num_linked} of them linked",
+            expected=f"at most {most} triples among {entities} entities, {linked} of them linked",
             found=f"{side}_triples = {num_triples}, missing = {settings.missing}, wrong = {settings.wrong}",
             fix=f"lower {side}_triples, missing or wrong, or raise {side}_entities",
         )
-    as_head = world.activity[:num_linked].sum() / world.activity[members].sum()
-    as_tail = world.popularity[:num_linked].sum() / world.popularity[members].sum()
-    shared = max(min(round(right * as_head * as_tail), most_shared), right - most_private)
-    num_relations: int = getattr(settings, f"{side}_relations")
-    return _Plan(num_entities, num_relations, num_linked, shared, right - shared, wrong)
+    as_head = world.activity[:linked].sum() / world.activity[members].sum()
+    as_tail = world.popularity[:linked].sum() / world.popularity[members].sum()
+    # Every entity that is not linked has a private fact.
+    shared = min(round(right * as_head * as_tail), most_shared, right - (entities - linked))
+    shared = max(shared, right - most_private)
+    return _Counts(entities, getattr(settings, f"{side}_relations"), linked, shared, right - shared, wrong)
 
 
-def _draw_facts(settings: WorldSettings, world: World, most_stated: int, rng: np.random.Generator) -> _Facts:
-    """Draw as many facts between linked entities as leave the richer graph with the asked share missing."""
-    linked = slice(0, settings.links)
-    sampler = PairSampler(world.popularity[linked], world.activity[linked], world.community[linked], settings.inside)
-    num_facts = min(math.ceil(most_stated / (1 - settings.missing)), _room(settings.links))
-    heads, tails = sampler.ends(sampler.draw(num_facts, rng))
-    return _Facts(heads, attract(world, world.attracted[tails], rng), tails)
+def _room(num_entities: int) -> int:
+    """Ordered pairs that may be used: half of all, so that a free one is drawn quickly."""
+    return num_entities * (num_entities - 1) // 2
 
 
-def _draw_view(
-    plan: _Plan, inside: float, world: World, members: IntArray, facts: _Facts, rng: np.random.Generator
-) -> _View:
-    """Draw one graph: which facts it states, which false triples, and under which ids."""
-    sampler = PairSampler(world.popularity[members], world.activity[members], world.community[members], inside)
-    fact_keys = sampler.keys(facts.heads, facts.tails)
-    stated = np.zeros(len(fact_keys), dtype=np.bool_)
-    stated[rng.permutation(len(fact_keys))[: plan.shared]] = True
-    right = np.sort(np.concatenate([fact_keys[stated], sampler.draw(plan.private, rng, plan.num_linked)]))
-    right, num_rescued = rescue(sampler, right, fact_keys[~stated], rng)
-    heads, tails = sampler.ends(right)
-    relations = attract(world, world.attracted[members[tails]], rng)
-    known = np.flatnonzero(~absent(fact_keys, right))
-    relations[known] = facts.relations[np.searchsorted(fact_keys, right[known])]
-    both_linked = (heads < plan.num_linked) & (tails < plan.num_linked)
-    linked_facts = heads[both_linked].astype(np.int64) * plan.num_linked + tails[both_linked]
-    wrong, wrong_relations = rewire(sampler, right, relations, fact_keys, plan.wrong, rng)
-    heads, tails = sampler.ends(np.concatenate([right, wrong]))
-    relations = _name_relations(np.concatenate([relations, wrong_relations]), world, plan.num_relations, rng)
-    id_of_entity = rng.permutation(plan.num_entities).astype(np.int32)
-    triples = _sorted_triples(id_of_entity[heads], relations, id_of_entity[tails], plan)
-    return _View(id_of_entity, triples, linked_facts, num_rescued)
+class _Sampler:
+    """Draws ordered pairs among some entities of the world, numbered 0 .. n - 1; a pair is the key head * n + tail."""
+
+    def __init__(self, world: _World, members: IntArray, inside: float) -> None:
+        community = world.community[members]
+        self.num_entities, self.inside = len(members), inside
+        # Entities are laid out community by community, so that one ladder of weights serves both kinds of draw.
+        self.layout = np.argsort(community, kind="stable").astype(np.int32)
+        laid_out = community[self.layout]
+        self.first = np.searchsorted(laid_out, community).astype(np.int32)
+        self.last = np.searchsorted(laid_out, community, side="right").astype(np.int32)
+        self.tail_ladder = np.append(0.0, np.cumsum(world.popularity[members][self.layout]))
+        self.head_ladder = np.cumsum(world.activity[members][self.layout])
+
+    def pairs(self, count: int, rng: np.random.Generator, is_popular: bool) -> tuple[IntArray, IntArray]:
+        """Draw heads and tails of pairs that may repeat: by activity and popularity, or uniformly."""
+        if not is_popular:
+            heads = rng.integers(0, self.num_entities, count)
+            return heads, self.other_tails(heads, rng)
+        # Community by community: the searches that follow stay in the processor's cache.
+        active = self.layout[_pick(self.head_ladder, np.sort(rng.random(count)))]
+        return active, self.tails(active, rng, self.inside)
+
+    def tails(self, heads: IntArray, rng: np.random.Generator, inside: float) -> IntArray:
+        """Draw a tail for each head by popularity, from its community or from anywhere; never the head itself."""
+        stay = rng.random(len(heads)) < inside
+        low = np.where(stay, self.tail_ladder[self.first[heads]], 0.0)
+        high = np.where(stay, self.tail_ladder[self.last[heads]], self.tail_ladder[-1])
+        index = np.searchsorted(self.tail_ladder, low + (high - low) * rng.random(len(heads)), side="right") - 1
+        tails = self.layout[np.minimum(index, self.num_entities - 1)]
+        own = np.flatnonzero(tails == heads)
+        tails[own] = self.other_tails(heads[own], rng)
+        return tails
+
+    def other_tails(self, heads: IntArray, rng: np.random.Generator) -> IntArray:
+        """Draw a tail for each head uniformly; never the head itself."""
+        return (heads + rng.integers(1, self.num_entities, len(heads))) % self.num_entities
+
+    def keys(self, heads: IntArray, tails: IntArray) -> IntArray:
+        """Pairs as int64 keys."""
+        return heads.astype(np.int64) * self.num_entities + tails
+
+    def ends(self, keys: IntArray) -> tuple[IntArray, IntArray]:
+        """Heads and tails of keys, int32."""
+        heads, tails = np.divmod(keys, self.num_entities)
+        return heads.astype(np.int32), tails.astype(np.int32)
 
 
-def _name_relations(relations: IntArray, world: World, num_names: int, rng: np.random.Generator) -> IntArray:
-    """Turn world relations into one graph's own, fewer ones, (m,) int32; each is used at least once."""
-    surplus = rng.integers(0, num_names, world.num_relations - num_names)
-    named = rng.permutation(np.concatenate([np.arange(num_names), surplus]))[relations].astype(np.int32)
+def _draw_new(
+    count: int,
+    begun: IntArray,
+    known: IntArray,
+    draw: Callable[[int, bool], IntArray],
+    rng: np.random.Generator,
+) -> IntArray:
+    """`count` distinct keys, ascending: those of `begun`, then what `draw` gives and the sorted `known` lacks."""
+    keys, rounds, accepted = np.sort(begun), 0, 1.0
+    while len(keys) < count:
+        lacking = count - len(keys)
+        num_draws = int(min(1.1 * lacking / accepted, _MOST_DRAWS)) + 64
+        new = np.sort(draw(num_draws, rounds < _POPULAR_ROUNDS or accepted > _FEW_NEW))
+        new = new[(np.diff(new, prepend=-1) != 0) & _absent(keys, new) & _absent(known, new)]
+        accepted = max(len(new), 0.5) / num_draws
+        keys = np.sort(np.concatenate([keys, rng.permutation(new)[:lacking]]), kind="stable")  # merges sorted runs
+        rounds += 1
+    return keys
+
+
+def _draw_facts(settings: WorldSettings, world: _World, most_stated: int, rng: np.random.Generator) -> _Facts:
+    """Draw as many facts between linked entities as leave the richer graph with the requested share missing."""
+    sampler = _Sampler(world, np.arange(settings.links), settings.inside)
+    count = min(math.ceil(most_stated / (1 - settings.missing)), _room(settings.links))
+    first = rng.permutation(settings.links)[:count]  # each entity is the head of a fact, if there are enough
+    keys = _draw_new(
+        count,
+        sampler.keys(first, sampler.tails(first, rng, settings.inside)),
+        np.empty(0, dtype=np.int64),
+        lambda number, is_popular: sampler.keys(*sampler.pairs(number, rng, is_popular)),
+        rng,
+    )
+    heads, tails = sampler.ends(keys)
+    return _Facts(heads, _draw_relations(world, world.attracted[tails], rng), tails)
+
+
+def _draw_graph(
+    counts: _Counts, inside: float, world: _World, members: IntArray, facts: _Facts, rng: np.random.Generator
+) -> _Graph:
+    """Draw one graph: the facts it states, its private facts, its false triples, and its ids."""
+    sampler = _Sampler(world, members, inside)
+    known = sampler.keys(facts.heads, facts.tails)
+    is_stated = _choose_stated(facts, counts, rng)
+    lonely = np.ones(counts.entities, dtype=np.bool_)
+    lonely[facts.heads[is_stated]] = lonely[facts.tails[is_stated]] = False
+    first = np.flatnonzero(lonely)
+
+    def draw_private(number: int, is_popular: bool) -> IntArray:
+        heads, tails = sampler.pairs(number, rng, is_popular)
+        is_private = (heads >= counts.linked) | (tails >= counts.linked)
+        return sampler.keys(heads[is_private], tails[is_private])
+
+    def draw_false(number: int, is_popular: bool) -> IntArray:
+        if not is_popular:
+            return sampler.keys(*sampler.pairs(number, rng, is_popular=False))
+        heads = right_heads[rng.integers(0, len(right_heads), number)]
+        return sampler.keys(heads, sampler.tails(heads, rng, inside=0.0))
+
+    begun = sampler.keys(first, sampler.tails(first, rng, inside))
+    private = _draw_new(counts.private, begun, known, draw_private, rng)
+    right_heads = np.concatenate([facts.heads[is_stated], sampler.ends(private)[0]])
+    known = np.sort(np.concatenate([known, private]), kind="stable")
+    false = _draw_new(counts.wrong, np.empty(0, dtype=np.int64), known, draw_false, rng)
+    heads, tails = sampler.ends(np.concatenate([private, false]))
+    relations = _draw_relations(world, world.attracted[members[tails]], rng)
+    relations = np.concatenate([facts.relations[is_stated], relations])
+    relations = _name_relations(relations, len(world.relation_ladder), counts.relations, rng)
+    ids = rng.permutation(counts.entities).astype(np.int32)
+    heads = ids[np.concatenate([facts.heads[is_stated], heads])]
+    tails = ids[np.concatenate([facts.tails[is_stated], tails])]
+    return _Graph(ids, _sorted_triples(heads, relations, tails, counts), is_stated)
+
+
+def _choose_stated(facts: _Facts, counts: _Counts, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    """The shared facts that a graph states, (facts,): at random, but one of each linked entity as far as they go."""
+    order = rng.permutation(len(facts.heads))
+    fact_of_entity = np.full(counts.linked, -1)
+    for fact in (order[counts.shared :], order[: counts.shared]):  # of two facts of an entity, the later one stays
+        fact_of_entity[facts.heads[fact]] = fact
+        fact_of_entity[facts.tails[fact]] = fact
+    needed = np.unique(fact_of_entity[fact_of_entity >= 0])
+    is_stated = np.zeros(len(order), dtype=np.bool_)
+    is_stated[rng.permutation(needed)[: counts.shared]] = True
+    others = order[~is_stated[order]]
+    is_stated[others[: max(counts.shared - len(needed), 0)]] = True
+    return is_stated
+
+
+def _draw_relations(world: _World, attracted: IntArray, rng: np.random.Generator) -> IntArray:
+    """The world's relation of facts by what their tails attract, (m,) int32."""
+    anything = _pick(world.relation_ladder, rng.random(len(attracted)))
+    return np.where(rng.random(len(attracted)) < _ATTRACTED, attracted, anything)
+
+
+def _name_relations(relations: IntArray, num_world: int, num_named: int, rng: np.random.Generator) -> IntArray:
+    """Map the world's relations to one graph's own, fewer ones, (m,) int32; each is used at least once."""
+    surplus = rng.integers(0, num_named, num_world - num_named)
+    named = rng.permutation(np.append(np.arange(num_named), surplus))[relations].astype(np.int32)
     used, first = np.unique(named, return_index=True)
-    unused = np.setdiff1d(np.arange(num_names, dtype=np.int32), used)
+    unused = np.setdiff1d(np.arange(num_named, dtype=np.int32), used)
     if len(unused):
         # Any triple may change its relation: no two triples share head and tail, so none can become equal.
         free = np.delete(np.arange(len(named)), first)
@@ -215,66 +370,53 @@ def _name_relations(relations: IntArray, world: World, num_names: int, rng: np.r
     return named
 
 
-def _sorted_triples(heads: IntArray, relations: IntArray, tails: IntArray, plan: _Plan) -> IntArray:
+def _sorted_triples(heads: IntArray, relations: IntArray, tails: IntArray, counts: _Counts) -> IntArray:
     """Triples (m, 3) int32 in ascending order, sorted as single numbers: far quicker than column by column."""
-    keys = (heads.astype(np.int64) * plan.num_relations + relations) * plan.num_entities + tails
+    keys = (heads.astype(np.int64) * counts.relations + relations) * counts.entities + tails
     keys.sort()
     triples = np.empty((len(keys), 3), dtype=np.int32)
-    keys, triples[:, 2] = np.divmod(keys, plan.num_entities)
-    triples[:, 0], triples[:, 1] = np.divmod(keys, plan.num_relations)
+    keys, triples[:, 2] = np.divmod(keys, counts.entities)
+    triples[:, 0], triples[:, 1] = np.divmod(keys, counts.relations)
     return triples
 
 
-def _split(
-    links: IntArray, train_share: float, valid_share: float, rng: np.random.Generator
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Cut the links at random into train, valid and test links, each sorted."""
-    num_train = round(train_share * len(links))
-    num_valid = min(round(valid_share * len(links)), len(links) - num_train)
+def _split(links: IntArray, settings: WorldSettings, rng: np.random.Generator) -> list[IntArray]:
+    """Divide the links at random into train, valid and test links, each sorted."""
+    num_train = round(settings.train_share * len(links))
+    num_valid = min(round(settings.valid_share * len(links)), len(links) - num_train)
     parts = np.split(rng.permutation(links), [num_train, num_train + num_valid])
-    train, valid, test = (part[np.argsort(part[:, 0])] for part in parts)
-    return train, valid, test
+    return [part[np.argsort(part[:, 0])] for part in parts]
 
 
-def _number_names(prefix: str, count: int, rng: np.random.Generator) -> StringTable:
-    """`prefix` followed by the numbers 1 .. count in random order, written as bytes without a loop over names."""
-    numbers = rng.permutation(count) + 1
-    powers = 10 ** np.arange(len(str(count)) - 1, -1, -1)
-    text = np.empty((count, len(prefix) + len(powers)), dtype=np.uint8)
-    text[:, : len(prefix)] = np.frombuffer(prefix.encode("ascii"), dtype=np.uint8)
-    written = np.ones(text.shape, dtype=np.bool_)
-    for column, power in enumerate(powers, start=len(prefix)):
-        text[:, column] = numbers // power % 10 + ord("0")
-        written[:, column] = numbers >= power
-    return StringTable(text[written], np.concatenate([[0], np.cumsum(written.sum(axis=1))]))
+def _numbered_names(prefixes: tuple[str, str], ids: tuple[IntArray, IntArray], rng: np.random.Generator) -> StringTable:
+    """The names of both sides: a prefix and a random number of fixed width, written as bytes without a loop."""
+    data, lengths = [], []
+    for prefix, side in zip((f"http://{prefix}" for prefix in prefixes), ids, strict=True):
+        width = len(str(len(side))) + 1
+        numbers = 10 ** (width - 1) + rng.permutation(len(side))
+        text = np.empty((len(side), len(prefix) + width), dtype=np.uint8)
+        text[:, : len(prefix)] = np.frombuffer(prefix.encode("ascii"), dtype=np.uint8)
+        for column in range(width):
+            text[:, len(prefix) + column] = numbers // 10 ** (width - 1 - column) % 10 + ord("0")
+        data.append(text.ravel())
+        lengths.append(np.full(len(side), text.shape[1]))
+    return StringTable(np.concatenate(data), np.append(0, np.cumsum(np.concatenate(lengths))))
 
 
-def _join(first: StringTable, second: StringTable) -> StringTable:
-    """The strings of `first`, then those of `second`."""
-    return StringTable(
-        np.concatenate([first.data, second.data]),
-        np.concatenate([first.data_ptr, second.data_ptr[1:] + len(first.data)]),
-    )
+def _absent(known: IntArray, keys: IntArray) -> npt.NDArray[np.bool_]:
+    """Which of `keys` the sorted array `known` lacks."""
+    if not len(known):
+        return np.ones(len(keys), dtype=np.bool_)
+    return np.asarray(known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] != keys)
 
 
-def _report(world: World, facts: _Facts, plans: tuple[_Plan, _Plan], views: tuple[_View, _View]) -> WorldReport:
-    """Count what was drawn."""
-    fact_keys = facts.heads.astype(np.int64) * plans[0].num_linked + facts.tails
-    stated = [view.linked_facts for view in views]
-    num_facts = len(distinct(np.concatenate([fact_keys, *stated])))
-    source_missing, target_missing = (1 - len(part) / max(num_facts, 1) for part in stated)
-    source_degree, target_degree = (int(np.bincount(view.triples[:, ::2].ravel()).max()) for view in views)
-    return WorldReport(
-        facts=num_facts,
-        facts_in_both=int(np.count_nonzero(~absent(stated[0], stated[1]))),
-        source_missing=source_missing,
-        target_missing=target_missing,
-        source_wrong=plans[0].wrong,
-        target_wrong=plans[1].wrong,
-        source_rescued=views[0].num_rescued,
-        target_rescued=views[1].num_rescued,
-        source_max_degree=source_degree,
-        target_max_degree=target_degree,
-        world_relations=world.num_relations,
-        communities=world.num_communities,
-    )
+def _ladder(count: int, exponent: float) -> _FloatArray:
+    """Cumulative weights of ranks 1 .. count that fall with the rank to the power `exponent`."""
+    return np.cumsum(np.arange(1, count + 1, dtype=np.float64) ** -exponent)
+
+
+def _pick(ladder: _FloatArray, uniform: _FloatArray) -> IntArray:
+    """The step of a ladder of cumulative weights on which each number of [0, 1) falls, int32."""
+    index = np.searchsorted(ladder, uniform * ladder[-1], side="right")
+    steps: IntArray = np.minimum(index, len(ladder) - 1).astype(np.int32)
+    return steps

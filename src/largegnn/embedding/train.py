@@ -18,16 +18,17 @@ import numpy as np
 from largegnn.artifacts import AlignmentTask, ClusterUse, EpochRecord, SubgraphSet, TrainedModel
 from largegnn.machine.devices import choose_device
 from largegnn.machine.pieces import training_workers
-from largegnn.planning.repartitioning import divisions_of_training, epochs_between_divisions
 from largegnn.settings import IntegrateSettings, ProtocolSettings, TrainSettings
 
 if TYPE_CHECKING:
     from largegnn.embedding.model import EmbeddingModel
     from largegnn.embedding.options import TrainOptions
 
-__all__ = ["TrainOutcome", "TrainResult", "member_seed", "train"]
+__all__ = ["TrainOutcome", "TrainResult", "divisions_of_training", "epochs_between_divisions", "member_seed", "train"]
 
 _log = logging.getLogger(__name__)
+# Seconds of a training step and of dividing one triple, and seconds always allowed for divisions in all.
+_STEP_SECONDS, _DIVIDE_PER_TRIPLE, _ALWAYS_ALLOWED = 0.005, 8e-6, 30.0
 Divisions = Callable[[int], SubgraphSet]
 
 
@@ -93,6 +94,25 @@ def train(
 
     model = TrainedModel.joined(members(), train.members)
     return TrainResult(model, TrainOutcome(tuple(history), ClusterUse.joined(uses) if uses else None))
+
+
+def epochs_between_divisions(train: TrainSettings, num_triples: int, num_seeds: int, on_gpu: bool) -> int:
+    """Epochs that one division serves; 0: all of them.
+
+    Divisions are made in the background and must not take longer than the training they serve. On a processor they
+    never do. On a GPU an epoch of a million entities takes seconds and a division a minute: there are fewer then.
+    """
+    every = train.repartition_every
+    if not every or not on_gpu:
+        return every
+    training = train.epochs * _STEP_SECONDS * num_seeds / train.batch_size
+    fresh = int(max(training, _ALWAYS_ALLOWED) / (_DIVIDE_PER_TRIPLE * max(num_triples, 1)))
+    return max(every, -(-train.epochs // (fresh + 1))) if fresh else 0
+
+
+def divisions_of_training(train: TrainSettings, every: int) -> int:
+    """Divisions that one training takes, if each serves `every` epochs."""
+    return -(-train.epochs // every) if every else 1
 
 
 def member_seed(seed: int, member: int) -> int:

@@ -1,1 +1,1 @@
-"""What a run will take, before it starts: sizes, memory, time."""
+"""Estimates before a run starts: the division, memory, time, and what the input holds."""

@@ -1,24 +1,53 @@
-"""What a run would be like, before it starts: sizes, seconds and memory of each stage, and what to be warned of."""
+"""Estimate the sizes, seconds and memory of a run before it starts, to the order of magnitude.
+
+In: the input files and settings. Out: a `Forecast` of plain values, with warnings. Seconds: the operations of a stage
+over the speed of this machine, which one matrix product measures, or a constant for each triple, pair or link. Memory:
+what the process holds at that point. The constants were measured with EN_FR_15K_V1, ContEA_FR_EN, DEBIAN_FILES_1M and
+ten million entities a side on two cores, and on an H200. Arrays mapped from files count as memory, as they do in what
+the system reports.
+"""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from largegnn.artifacts import AlignmentTask, to_plain
+import torch
+
+from largegnn.artifacts import AlignmentTask, DivisionPlan, to_plain
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import load_pair
+from largegnn.machine.devices import choose_device, num_processors
 from largegnn.machine.metering import available_memory_mb
-from largegnn.planning.division_plan import plan_for
-from largegnn.planning.memory import estimate_memory_mb
-from largegnn.planning.seconds import estimate_seconds, longest_search_seconds
-from largegnn.planning.seeds import seeds_warning
+from largegnn.matching.faiss_search import MOST_EXACT
+from largegnn.matching.searchers import is_exact
+from largegnn.planning.plan import plan_for, seeds_warning
 from largegnn.settings import Settings
 
-__all__ = ["Forecast", "forecast"]
+__all__ = ["Forecast", "estimate_memory_mb", "estimate_seconds", "forecast", "longest_search_seconds"]
 
-_WORTH_SAYING = 60.0  # seconds
+_MB = 1024 * 1024
+_OUTPUT_PER_DIM = 6  # two blocks of input, first and second layer
+
+# Memory: the program without and with PyTorch, bytes of a triple, a literal and a candidate pair, a chunk of scores.
+_PROGRAM_MB, _WITH_TORCH_MB = 260, 620
+_LOAD_BYTES, _DIVIDE_BYTES, _TRAIN_BYTES, _INTEGRATE_BYTES, _MATCH_BYTES = 120, 150, 500, 250, 40  # of a triple
+_LITERAL_BYTES, _PAIR_BYTES = 400, 60
+_CHUNK_MB, _MATCH_MAPPED_MB = 370, 1024
+
+# Seconds: of a triple, a literal, a candidate pair and a test link; of one number of a query in an approximate search
+# of a million and a half; the share of the measured speed that training and search reach; the shortest step.
+_LEAST_SECONDS, _LOAD_SECONDS, _DIVIDE_SECONDS, _INTEGRATE_SECONDS = 0.2, 1.5e-6, 2.5e-6, 1.2e-6
+_LITERAL_SECONDS, _LITERAL_SECONDS_SHARED = 2.3e-5, 1.07e-4  # the second is divided by the number of processors
+_PAIR_SECONDS, _PAIR_SECONDS_SHARED = 4e-7, 5e-6
+_NUMBER_SECONDS, _APPROXIMATE_SECONDS, _LINK_SECONDS = 2e-8, 2.2e-6, 7e-5
+_TRAIN_SHARE, _SEARCH_SHARE = {"cpu": 0.25, "cuda": 0.3}, {"cpu": 1.35, "cuda": 1.5}
+_LEAST_STEP = {"cpu": 0.02, "cuda": 0.0015}
+_SIDE = 1024  # of the matrix whose product measures the speed
+_LONG_SEARCH = 60.0  # seconds that are worth a warning
 
 
 @dataclass(frozen=True)
@@ -53,41 +82,140 @@ class Forecast:
 
 
 def forecast(given: DataInput, settings: Settings) -> Forecast:
-    """Read the input and say what a run over it would take here."""
+    """Read the input and estimate a run over it on this machine."""
     pair = load_pair(given, settings.data, keep_literals=settings.keep_literals)
     task, num_literals = pair.task, 0 if pair.literals is None else len(pair.literals)
+    seeds_from = settings.protocol.seeds_from
     plan = plan_for(task, settings.division, settings.landmarks, settings.device)
-    memory = {stage: round(mb) for stage, mb in estimate_memory_mb(task, settings, plan, num_literals).items()}
-    warnings = [seeds_warning(task, settings.protocol.seeds_from), _search_warning(task, settings)]
-    free = available_memory_mb()
-    if free is not None and max(memory.values()) > free:
-        stage = max(memory, key=lambda name: memory[name])
+    memory = {stage: round(mb) for stage, mb in estimate_memory_mb(task, settings, num_literals).items()}
+    seconds = estimate_seconds(task, settings, plan, num_literals)
+    warnings = [seeds_warning(task, seeds_from)]
+    longest, free = longest_search_seconds(task, settings), available_memory_mb()
+    if longest is not None and longest > _LONG_SEARCH:
         warnings.append(
-            f"the stage {stage} would take about {memory[stage]:,.0f} MB, and {free:,.0f} MB are free: "
+            f"the search takes up to {longest:,.0f} s where inverted lists do not reach a recall of "
+            f"{settings.search.recall:g}: it is then exact; a lower search.recall avoids that"
+        )
+    stage = max(memory, key=lambda name: memory[name])
+    if free is not None and memory[stage] > free:
+        warnings.append(
+            f"the stage {stage} needs about {memory[stage]:,.0f} MB, and {free:,.0f} MB are free: "
             "use a machine with more memory, or lower train.dim"
         )
-    seconds = estimate_seconds(task, settings, plan, num_literals)
     return Forecast(
         source_entities=task.num_source_entities,
         target_entities=task.num_target_entities,
         triples=len(task.triples),
-        seeds=len(task.seeds(settings.protocol.seeds_from)),
-        valid_links=len(task.held_out(settings.protocol.seeds_from)),
+        seeds=len(task.seeds(seeds_from)),
+        valid_links=len(task.held_out(seeds_from)),
         subgraphs=plan.num_parts,
         cap=plan.cap,
         reason=plan.reason,
-        seconds={stage: round(seconds, 1) for stage, seconds in seconds.items()},
+        seconds={stage: round(value, 1) for stage, value in seconds.items()},
         memory_mb=memory,
         warnings=tuple(warning for warning in warnings if warning is not None),
     )
 
 
-def _search_warning(task: AlignmentTask, settings: Settings) -> str | None:
-    """What to say of a search that may become an exact one."""
-    longest = longest_search_seconds(task, settings)
-    if longest is None or longest < _WORTH_SAYING:
+def estimate_memory_mb(task: AlignmentTask, settings: Settings, num_literals: int = 0) -> dict[str, float]:
+    """The expected peak of the stages, in MB; `num_literals` are those to compare."""
+    triples, entities = len(task.triples) / _MB, task.num_entities / _MB
+    dim, members = settings.train.dim, settings.train.members
+    vectors = 4 * entities * _OUTPUT_PER_DIM * dim
+    all_vectors = members * vectors
+    tables = (1 + members) * 4 * entities * dim  # the rows of each member, and the optimiser's state of one
+    graph = _TRAIN_BYTES * min(triples, 4e6 * settings.train.max_memory_gb / _MB)
+    resident = _WITH_TORCH_MB + tables + all_vectors + graph / 4
+    chunk = min(_CHUNK_MB, 1000 * settings.search.max_memory_gb)
+    allowed = 1024 * settings.train.max_memory_gb
+    on_gpu = choose_device(settings.device).type == "cuda"
+    test_scores = 4 * len(task.test_links) ** 2 / _MB
+    held_scores = 0.0 if on_gpu else min(test_scores, 954 * settings.search.max_memory_gb)
+    literals = {"literals": _PROGRAM_MB + _LOAD_BYTES * triples + _LITERAL_BYTES * num_literals / _MB}
+    return {
+        "load": _PROGRAM_MB + _LOAD_BYTES * triples,
+        **(literals if num_literals else {}),
+        "divide": _PROGRAM_MB + _DIVIDE_BYTES * triples,
+        "train": _WITH_TORCH_MB + tables + vectors + graph,
+        "integrate": _WITH_TORCH_MB + tables / 2 + min(2 * all_vectors, allowed / 2) + _INTEGRATE_BYTES * triples,
+        "search": resident + min(chunk, 4 * task.num_source_entities * task.num_target_entities / _MB),
+        "match": _WITH_TORCH_MB
+        + min(all_vectors, _MATCH_MAPPED_MB)
+        + _PAIR_BYTES * settings.search.k * entities
+        + _MATCH_BYTES * triples,
+        "evaluate": resident + held_scores + min(chunk, test_scores),
+    }
+
+
+def estimate_seconds(
+    task: AlignmentTask, settings: Settings, plan: DivisionPlan, num_literals: int = 0
+) -> dict[str, float]:
+    """Seconds of the stages, rounds included; `num_literals` are those to compare."""
+    device = choose_device(settings.device)
+    speed, processors = _speed(device), num_processors()
+    train, rounds = settings.train, settings.rounds
+    num_seeds, num_links = len(task.seeds(settings.protocol.seeds_from)), len(task.test_links)
+    searches = rounds.number + 2 if rounds.number else 1  # before the first round, after each, and in the end
+    triples, sides, width = len(task.triples), _free_entities(task, settings), _width(settings)
+    pairs = settings.search.k * sum(sides)
+    search = _search_seconds(*sides, width, device, speed)
+    literals = {"literals": num_literals * (_LITERAL_SECONDS + _LITERAL_SECONDS_SHARED / processors)}
+    # Forward and backward: products of the loss, messages along triples, proxies and gates of the outputs.
+    output = _OUTPUT_PER_DIM * train.dim
+    nodes = min(plan.cap, task.num_entities)
+    rows = min(train.negatives or nodes, nodes) + 2 * train.batch_size
+    messages = 32 * train.dim * triples * nodes / max(task.num_entities, 1)
+    operations = 12 * train.batch_size * rows * output + 3 * (messages + rows * output * (output + 128))
+    step = max(operations / (speed * _TRAIN_SHARE[device.type]), _LEAST_STEP[device.type])
+    overlap = max(plan.cap * plan.num_parts / max(task.num_entities, 1), 1)
+    steps = max(plan.num_parts, num_seeds * overlap / train.batch_size)
+    return {
+        "load": _LEAST_SECONDS + _LOAD_SECONDS * triples,
+        **(literals if num_literals else {}),
+        "divide": _LEAST_SECONDS + _DIVIDE_SECONDS * triples,
+        "train": step * steps * (train.epochs + rounds.number * rounds.epochs) * train.members,
+        "integrate": (1 + rounds.number)
+        * (train.members * _INTEGRATE_SECONDS * triples + _NUMBER_SECONDS * task.num_entities * width),
+        "search": searches * search,
+        "match": searches * (_PAIR_SECONDS + _PAIR_SECONDS_SHARED / processors) * pairs,
+        # Ranks by cosines, by CSLS and by transport: about what six searches take.
+        "evaluate": 6 * _search_seconds(num_links, num_links, width, device, speed) + _LINK_SECONDS * num_links,
+    }
+
+
+def longest_search_seconds(task: AlignmentTask, settings: Settings) -> float | None:
+    """Seconds of a search that begins by inverted lists and may end as an exact one; None where it cannot."""
+    device, sides, width = choose_device(settings.device), _free_entities(task, settings), _width(settings)
+    if settings.search.method != "auto" or is_exact(*sides, width, device):
         return None
-    return (
-        f"the search takes up to {longest:,.0f} s where inverted lists do not reach a recall of "
-        f"{settings.search.recall:g}: it is then exact; a lower search.recall avoids that"
-    )
+    products = float(sides[0]) * sides[1] * width
+    return None if products > MOST_EXACT else 4 * products / (_speed(device) * _SEARCH_SHARE[device.type])
+
+
+def _free_entities(task: AlignmentTask, settings: Settings) -> tuple[int, int]:
+    num_seeds = len(task.seeds(settings.protocol.seeds_from))
+    return task.num_source_entities - num_seeds, task.num_target_entities - num_seeds
+
+
+def _width(settings: Settings) -> int:
+    """Numbers in a vector."""
+    return _OUTPUT_PER_DIM * settings.train.dim * settings.train.members
+
+
+def _search_seconds(num_sources: int, num_targets: int, width: int, device: torch.device, speed: float) -> float:
+    """Of a search in both directions, exact or approximate, whichever `auto` would choose."""
+    if is_exact(num_sources, num_targets, width, device):
+        return 4.0 * num_sources * num_targets * width / (speed * _SEARCH_SHARE[device.type])
+    queries = num_sources * math.sqrt(num_targets) + num_targets * math.sqrt(num_sources)
+    return _APPROXIMATE_SECONDS * width * queries / math.sqrt(1.5e6)
+
+
+def _speed(device: torch.device) -> float:
+    """Floating-point operations a second in a matrix product."""
+    matrix = torch.ones(_SIDE, _SIDE, device=str(device))
+    best = float("inf")
+    for _ in range(4):
+        started = time.perf_counter()
+        float((matrix @ matrix)[0, 0])  # reading a value waits for a GPU
+        best = min(best, time.perf_counter() - started)
+    return 2 * _SIDE**3 / best

@@ -1,6 +1,6 @@
-"""What there is to know about a task before anything is trained: counts, degrees, components, seeds, sizes.
+"""Count and measure a task before anything is trained: degrees, components, seeds, predicates, sizes.
 
-In: an `AlignmentTask`, its merged graph and what loading noticed. Out: an `Inspection` of plain values.
+In: an `AlignmentTask`, its merged graph and the counts of loading. Out: an `Inspection` of plain values.
 Cost: a few passes over the triples, connected components once.
 """
 
@@ -17,7 +17,7 @@ from largegnn.artifacts import AlignmentTask, IntArray, MergedGraph, SeedsFrom
 from largegnn.artifacts.literals import Literals
 from largegnn.datasets.benchmarks import name_benchmark
 from largegnn.literals.profiles import PredicateProfile, profile_predicates
-from largegnn.planning.sizes import SizeEstimate, estimate_size
+from largegnn.planning.plan import SizeEstimate, estimate_size
 
 __all__ = ["GraphFacts", "Inspection", "SeedFacts", "inspect_task"]
 
@@ -42,7 +42,7 @@ class GraphFacts:
 
 @dataclasses.dataclass(frozen=True)
 class SeedFacts:
-    """The links, and how far the seeds reach: shares of all entities that are a seed, or that many hops from one."""
+    """The links, and the reach of the seeds: shares of all entities that are a seed, or that many hops from one."""
 
     train_links: int
     valid_links: int
@@ -57,7 +57,7 @@ class SeedFacts:
 
 @dataclasses.dataclass(frozen=True)
 class Inspection:
-    """Everything `largegnn inspect` shows."""
+    """All that `largegnn inspect` prints."""
 
     benchmark: str | None
     source: GraphFacts
@@ -72,9 +72,7 @@ class Inspection:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        values = dataclasses.asdict(self)
-        values["size"]["training_mb"] = self.size.training_mb
-        return values
+        return dataclasses.asdict(self)
 
 
 def inspect_task(
@@ -87,55 +85,42 @@ def inspect_task(
     literals: Literals | None = None,
 ) -> Inspection:
     """Count and measure a task and its literals; `memory_mb` is what the size estimate may use."""
-    first = task.num_source_triples
-    profiles = _predicates(task, Literals.empty() if literals is None else literals)
-    components, _ = csgraph.connected_components(_matrix(graph.neighbor_ptr, graph.neighbors), directed=False)
+    counts = (task.num_source_entities, task.num_target_entities)
+    source_ends, target_ends = np.split(task.triples[:, ::2], [task.num_source_triples])
+    target_ends = target_ends - task.num_source_entities
+    profiles: list[tuple[PredicateProfile, ...]] = [(), ()]
+    if literals is not None:
+        rows = literals.rows_of_sides(task.num_source_entities)
+        found = (profile_predicates(literals, *side).values() for side in zip(rows, counts, strict=True))
+        profiles = [tuple(sorted(side, key=lambda profile: -profile.coverage)) for side in found]
+    neighbours = sparse.csr_array(
+        (np.ones(len(graph.neighbors), dtype=np.int32), graph.neighbors, graph.neighbor_ptr),
+        shape=(graph.num_nodes, graph.num_nodes),
+    )
     return Inspection(
         benchmark=name_benchmark(task),
-        source=_graph_facts(
-            task.triples[:first], 0, task.num_source_entities, task.num_source_relations, attribute_triples[0]
-        ),
-        target=_graph_facts(
-            task.triples[first:],
-            task.num_source_entities,
-            task.num_target_entities,
-            task.num_target_relations,
-            attribute_triples[1],
-        ),
-        seeds=_seed_facts(task, graph, seeds_from, many_to_one_links),
+        source=_graph_facts(source_ends, counts[0], task.num_source_relations, attribute_triples[0]),
+        target=_graph_facts(target_ends, counts[1], task.num_target_relations, attribute_triples[1]),
+        seeds=_seed_facts(task, graph, neighbours, seeds_from, many_to_one_links),
         merged_nodes=graph.num_nodes,
         merged_edges=graph.num_edges,
-        merged_components=int(components),
+        merged_components=int(csgraph.connected_components(neighbours, directed=False)[0]),
         size=estimate_size(task.num_entities, len(task.triples), memory_mb),
         source_predicates=profiles[0],
         target_predicates=profiles[1],
     )
 
 
-def _predicates(
-    task: AlignmentTask, literals: Literals
-) -> tuple[tuple[PredicateProfile, ...], tuple[PredicateProfile, ...]]:
-    """What the predicates of either side hold, those of most entities first."""
-    at = int(np.searchsorted(literals.entities, task.num_source_entities))
-    sides = ((slice(0, at), task.num_source_entities), (slice(at, len(literals)), task.num_target_entities))
-    source, target = (
-        tuple(sorted(profile_predicates(literals, *side).values(), key=lambda profile: -profile.coverage))
-        for side in sides
-    )
-    return source, target
-
-
-def _graph_facts(
-    triples: IntArray, first_entity: int, num_entities: int, num_relations: int, attribute_triples: int
-) -> GraphFacts:
-    heads, tails = triples[:, 0] - first_entity, triples[:, 2] - first_entity
+def _graph_facts(ends: IntArray, num_entities: int, num_relations: int, attribute_triples: int) -> GraphFacts:
+    """Facts of a side from the heads and tails of its triples, (m, 2)."""
+    heads, tails = ends.T
     degrees = np.bincount(heads, minlength=num_entities) + np.bincount(tails, minlength=num_entities)
-    edges = sparse.coo_array((np.ones(len(triples), dtype=np.int8), (heads, tails)), shape=(num_entities, num_entities))
+    edges = sparse.coo_array((np.ones(len(ends), dtype=np.int8), (heads, tails)), shape=(num_entities, num_entities))
     components, label = csgraph.connected_components(edges, directed=False)
     return GraphFacts(
         entities=num_entities,
         relations=num_relations,
-        triples=len(triples),
+        triples=len(ends),
         attribute_triples=attribute_triples,
         isolated_entities=int((degrees == 0).sum()),
         mean_degree=float(degrees.mean()),
@@ -149,24 +134,21 @@ def _graph_facts(
 
 
 def _histogram(degrees: IntArray) -> dict[str, int]:
-    """Entities by degree, in steps of powers of two."""
-    histogram = {"0": int((degrees == 0).sum())} if bool((degrees == 0).any()) else {}
-    low = 1
-    while low <= int(degrees.max()):
-        count = int(((degrees >= low) & (degrees < 2 * low)).sum())
-        histogram[str(low) if low == 1 else f"{low}-{2 * low - 1}"] = count
-        low *= 2
-    return histogram
+    """Entities by degree, in steps of powers of two: 0, 1, 2-3, 4-7 and so on."""
+    steps, counts = np.unique(np.frexp(degrees)[1], return_counts=True)
+    names = ["0" if step == 0 else "1" if step == 1 else f"{2 ** (step - 1)}-{2**step - 1}" for step in steps.tolist()]
+    return dict(zip(names, counts.tolist(), strict=True))
 
 
-def _seed_facts(task: AlignmentTask, graph: MergedGraph, seeds_from: SeedsFrom, many_to_one_links: int) -> SeedFacts:
+def _seed_facts(
+    task: AlignmentTask, graph: MergedGraph, neighbours: Any, seeds_from: SeedsFrom, many_to_one_links: int
+) -> SeedFacts:
     seeds = task.seeds(seeds_from)
     reached = np.zeros(graph.num_nodes, dtype=bool)
     reached[graph.node_of_entity[seeds.ravel()]] = True
-    matrix = _matrix(graph.neighbor_ptr, graph.neighbors)
     shares = []
     for _ in range(2):
-        reached = reached | (matrix @ reached.astype(np.int32) > 0)
+        reached = reached | (neighbours @ reached.astype(np.int32) > 0)
         shares.append(float(graph.node_weights[reached].sum() / task.num_entities))
     return SeedFacts(
         train_links=len(task.train_links),
@@ -179,9 +161,3 @@ def _seed_facts(task: AlignmentTask, graph: MergedGraph, seeds_from: SeedsFrom, 
         within_one_hop=shares[0],
         within_two_hops=shares[1],
     )
-
-
-def _matrix(ptr: IntArray, neighbors: IntArray) -> Any:
-    """The merged graph as a sparse matrix of ones, sharing its index arrays."""
-    num_nodes = len(ptr) - 1
-    return sparse.csr_array((np.ones(len(neighbors), dtype=np.int32), neighbors, ptr), shape=(num_nodes, num_nodes))

@@ -47,8 +47,8 @@ class WorldSettings(Section):
             raise ValueError("links must not exceed source_entities or target_entities")
         for side in ("source", "target"):
             entities, triples = getattr(self, f"{side}_entities"), getattr(self, f"{side}_triples")
-            if 2 * triples < entities:
-                raise ValueError(f"{side}_triples must be at least half of {side}_entities, or some stay isolated")
+            if triples < entities:
+                raise ValueError(f"{side}_triples must be at least {side}_entities, so that every entity has one")
             if getattr(self, f"{side}_relations") > triples:
                 raise ValueError(f"{side}_relations must not exceed {side}_triples")
         if self.train_share + self.valid_share > 1:

@@ -1,4 +1,4 @@
-"""Made-up names and values: alike for linked entities, noisier as asked, and read back as they were written."""
+"""Names and values of synthetic pairs: alike for linked entities, noisier as requested, read back as written."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def similarities(pair: GeneratedPair) -> list[float]:
     return [JaroWinkler.similarity(source[left], target[right]) for left, right in links]
 
 
-def test_without_noise_linked_entities_say_the_same() -> None:
+def test_without_noise_linked_entities_have_equal_values() -> None:
     pair = pair_with(0.0)
     assert len(similarities(pair)) == len(links_of(pair))
     assert min(similarities(pair)) == 1.0
@@ -48,7 +48,7 @@ def test_without_noise_linked_entities_say_the_same() -> None:
 SAME_DATE = ("source.example.org/property/founded", "target.example.org/property/since")
 
 
-def test_noise_does_what_it_says() -> None:
+def test_noise_is_the_share_that_differs() -> None:
     calm, wild = pair_with(0.1), pair_with(0.6)
     assert np.mean(similarities(calm)) > np.mean(similarities(wild)) > 0.5
     for pair, noise in ((calm, 0.1), (wild, 0.6)):
