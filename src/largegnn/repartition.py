@@ -13,10 +13,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from largegnn.artifacts import AlignmentTask, DivisionPlan, MergedGraph, SubgraphSet, from_plain, to_plain
+from largegnn.embedding.train import divisions_of_training, epochs_between_divisions
 from largegnn.machine.devices import choose_device
 from largegnn.machine.processes import HelperProcess, Task
 from largegnn.parts import PARTITIONERS
-from largegnn.embedding.train import divisions_of_training, epochs_between_divisions
 from largegnn.run import Run
 from largegnn.runfolder.store import RunStore
 from largegnn.settings import Settings

@@ -16,7 +16,7 @@ import numpy as np
 from largegnn.errors import InputError
 from largegnn.machine.atomic import write_files
 
-__all__ = ["die_early_and_late", "die_once", "full_disk", "refuse", "sum_range"]
+__all__ = ["die_early_and_late", "die_once", "full_disk", "refuse", "sum_range", "write_note"]
 
 
 def die_once(number: int, folder: Path) -> int:
@@ -30,6 +30,11 @@ def die_once(number: int, folder: Path) -> int:
 def sum_range(start: int, stop: int, values: np.ndarray[Any, Any]) -> tuple[int, bool, bool]:
     """The sum of a range, whether it is mapped from a file, and whether this is a process of the tests."""
     return int(values[start:stop].sum()), getattr(values, "filename", None) is not None, "pytest" in sys.modules
+
+
+def write_note(path: Path) -> None:
+    """Write a small file."""
+    write_files({path: lambda sink: sink.write(b"note")}, fix="free some space and run again with --resume")
 
 
 def refuse(number: int) -> None:

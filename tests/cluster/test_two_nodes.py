@@ -41,7 +41,7 @@ from largegnn.matching.searchers import search_both
 from largegnn.settings import ClusterSettings, CompareSettings, ProtocolSettings
 from tests.cli.small_runs import QUICK, WORLD, call, make_pair
 from tests.cluster.conftest import Nodes
-from tests.cluster.light_work import die_early_and_late, die_once, full_disk, refuse, sum_range
+from tests.cluster.light_work import die_early_and_late, die_once, full_disk, refuse, sum_range, write_note
 from tests.embedding.generated_pairs import generated_pair
 from tests.embedding.random_graphs import random_rows, random_triples
 from tests.embedding.small_runs import (
@@ -256,9 +256,8 @@ def test_search_and_rules_in_pieces_give_what_the_whole_gives(
 
 
 def test_a_disk_that_is_full_on_a_node(nodes: Nodes, tmp_path: Path) -> None:
-    full = disturbed(nodes, full_disk)
-    with pytest.raises(StorageError, match="No space left on device") as error, use_workers(full):
-        encode_mapped(tmp_path)
+    with pytest.raises(StorageError, match="No space left on device") as error:
+        list(disturbed(nodes, full_disk).map(write_note, [(tmp_path / "note",)], ()))
     assert any(f"on the node {node.name}" in str(error.value) for node in nodes.facts)
     assert "free some space and run again with --resume" in str(error.value)
     assert not list(tmp_path.iterdir())

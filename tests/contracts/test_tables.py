@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from largegnn.errors import InputError
-from largegnn.seams import Table, tables
 from largegnn.parts import TABLES
+from largegnn.seams import Table, tables
 
 ENTRIES = [(table, name) for table in TABLES.values() for name in table.own_names]
 every_entry = pytest.mark.parametrize(

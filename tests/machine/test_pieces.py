@@ -17,6 +17,7 @@ from largegnn.machine.pieces import (
     in_background,
     map_pieces,
     num_workers,
+    piece_device,
     piece_size,
     pieces,
     training_workers,
@@ -88,6 +89,13 @@ def test_pieces_are_made_when_their_turn_comes_and_cancelled_when_unwanted(proce
 
 
 @pytest.mark.usefixtures("processors")
+def test_a_function_with_threads_of_its_own_computes_one_piece_at_a_time() -> None:
+    here = threading.get_ident()
+    assert set(map_pieces(lambda *_: threading.get_ident(), pieces(9, 1), own_threads=True)) == {here}
+    assert num_workers(own_threads=True) == 1
+
+
+@pytest.mark.usefixtures("processors")
 def test_an_error_of_a_piece_is_raised_in_its_place() -> None:
     results = map_pieces(refuse, ((number,) for number in range(9)))
     assert [next(results), next(results)] == [0, 1]
@@ -111,13 +119,14 @@ def test_workers_of_a_cluster_are_used_where_they_are_faster(monkeypatch: pytest
         assert current_workers() is workers
         assert computed() == len(expected)
         assert computed(send=False) == 0
-        assert (num_workers(), num_workers(send=False)) == (2, 1)
+        assert (num_workers(), num_workers(send=False), num_workers(own_threads=True)) == (2, 1, 2)
         assert piece_size(10**6, send=True) == 125_000
         monkeypatch.setattr(module, "num_processors", lambda: 2)
         assert computed() == 0, "as many processors here"
         assert computed(gpus=True) == 0, "workers without a GPU"
         monkeypatch.setattr(PickledPool, "device", "cuda")
         assert computed(gpus=True) == len(expected)
+        assert (piece_device("cpu"), piece_device("cpu", send=False)) == ("cuda", "cpu")
     assert current_workers() is None
     assert computed() == 0
 

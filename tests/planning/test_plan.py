@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largegnn.artifacts import DivisionPlan, SeedsFrom
+from largegnn.embedding.train import epochs_between_divisions
 from largegnn.errors import InputError
 from largegnn.machine import devices
 from largegnn.machine.devices import memory_budget
 from largegnn.matching.calibration import FEWEST_VALID
-from largegnn.embedding.train import epochs_between_divisions
 from largegnn.planning.plan import (
     FEWEST_SEEDS,
     estimate_size,

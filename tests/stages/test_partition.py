@@ -13,8 +13,8 @@ from largegnn import api, repartition
 from largegnn.artifacts import AlignmentTask, Partition
 from largegnn.division import subgraphs
 from largegnn.errors import InputError
-from largegnn.pipeline import run_pipeline
 from largegnn.parts import PARTITIONERS
+from largegnn.pipeline import run_pipeline
 from largegnn.settings import METHODS, Settings
 from tests.noisy_vectors import tiny_task
 from tests.small_world import WORLD

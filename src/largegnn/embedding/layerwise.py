@@ -112,7 +112,7 @@ class Layers:
         step = max(1, self.chunk_bytes // (16 * rows.shape[1]))  # four copies of float32 fit into `chunk_bytes`
         ranges = [(start, min(start + step, len(rows))) for start in range(0, len(rows), step)]
         pieces = ((rows[start:stop],) for start, stop in ranges)
-        found = map_pieces(transformed, pieces, function, self.device, send=send and self.send, threads=False)
+        found = map_pieces(transformed, pieces, function, self.device, send=send and self.send, own_threads=True)
         with progress("rows", len(rows), "nodes") as work:
             for (start, stop), changed in zip(ranges, found, strict=True):
                 rows[start:stop] = changed
@@ -122,7 +122,7 @@ class Layers:
         self, function: Callable[..., FloatArray], ranges: Sequence[Range], *shared: Any
     ) -> Iterator[tuple[Range, FloatArray]]:
         """Each range with its result; PyTorch takes all processors for one, so here one follows the other."""
-        return zip(ranges, map_pieces(function, ranges, *shared, send=self.send, threads=False), strict=True)
+        return zip(ranges, map_pieces(function, ranges, *shared, send=self.send, own_threads=True), strict=True)
 
     def _source(self, rows: Rows) -> RowSource:
         return RowSource(_shareable(rows), self.device, self.chunk_bytes)

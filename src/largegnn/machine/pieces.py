@@ -26,6 +26,7 @@ __all__ = [
     "in_background",
     "map_pieces",
     "num_workers",
+    "piece_device",
     "piece_size",
     "pieces",
     "training_workers",
@@ -97,26 +98,34 @@ def map_pieces(
     *shared: Any,
     send: bool = True,
     gpus: bool = False,
-    threads: bool = True,
+    own_threads: bool = False,
 ) -> Iterator[_Result]:
     """Compute `function(*piece, *shared)` for each piece, and give the results in the order of the pieces.
 
     `function` is one that another process can import. With `send=False` the pieces stay on this machine, for work too
-    small to be worth sending. `gpus` means that a GPU does the work faster: workers with one are preferred. Without
-    `threads` the pieces of this machine are computed one after the other, for functions that use all processors.
+    small to be worth sending. `gpus` means that a GPU does the work faster: workers with one are preferred. With
+    `own_threads` the function uses all processors by itself: the pieces of this machine are computed one by one.
     """
     workers = _workers(gpus) if send else None
     if workers is not None:
         return workers.map(function, pieces, shared)
-    if not threads:
+    if own_threads:
         return (function(*piece, *shared) for piece in pieces)
     return _by_threads(function, pieces, shared)
 
 
-def num_workers(send: bool = True, gpus: bool = False) -> int:
+def num_workers(send: bool = True, gpus: bool = False, own_threads: bool = False) -> int:
     """How many pieces `map_pieces` computes at the same time."""
     workers = _workers(gpus) if send else None
-    return num_processors() if workers is None else workers.num_workers
+    if workers is not None:
+        return workers.num_workers
+    return 1 if own_threads else num_processors()
+
+
+def piece_device(device: str, send: bool = True) -> str:
+    """The device on which `map_pieces(gpus=True)` computes: that of the workers, or `device` on this machine."""
+    workers = _workers(gpus=True) if send else None
+    return device if workers is None else workers.device
 
 
 def pieces(count: int, size: int) -> Iterator[tuple[int, int]]:
