@@ -27,10 +27,9 @@ from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings
 from largegnn.embedding import dual_amn
 from largegnn.errors import InputError
-from largegnn.evaluation.measures import summarise
-from largegnn.evaluation.metrics import Ranks, rank_links_by, rank_matrix
+from largegnn.evaluation.metrics import Ranks, rank_links_by, rank_matrix, summarise
 from largegnn.machine.devices import choose_device
-from largegnn.matching.dense import dense_plan
+from largegnn.matching.transport import dense_plan
 from largegnn.paper.origin import origin_of
 from largegnn.paper.pages import difference, difference_text, mean_text, put_table
 from largegnn.paper.record_lines import add_line, read_lines

@@ -51,7 +51,7 @@ from largegnn.machine import worker_pool
 from largegnn.machine.progress import progress
 from largegnn.machine.worker_pool import using_pool
 from largegnn.matching import cosines, shared_rows
-from largegnn.matching.searchers import search_both
+from largegnn.matching.search import search_both
 from largegnn.paper.origin import origin_of
 from largegnn.paper.record_lines import add_line, command
 from largegnn.runs.on_task import run_task

@@ -27,8 +27,7 @@ from typing import Any
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings
-from largegnn.evaluation.measures import summarise
-from largegnn.evaluation.metrics import rank_links_by
+from largegnn.evaluation.metrics import rank_links_by, summarise
 from largegnn.paper.origin import origin_of
 from largegnn.paper.pages import mean_text, put_table
 from largegnn.paper.record_lines import add_line, read_lines

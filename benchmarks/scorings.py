@@ -23,8 +23,7 @@ import torch
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray
 from largegnn.evaluation.metrics import rank_matrix
-from largegnn.matching.dense import cosine_matrix
-from largegnn.matching.transport import transport_dense
+from largegnn.matching.transport import cosine_matrix, transport_dense
 from largegnn.paper.origin import origin_of
 from largegnn.paper.pages import mean_text, put_table
 from largegnn.paper.record_lines import add_line, read_lines

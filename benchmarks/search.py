@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from largegnn.machine.metering import Meter
-from largegnn.matching.searchers import SearchOptions, search, search_both
+from largegnn.matching.search import SearchOptions, search, search_both
 from largegnn.paper.record_lines import write_rows
 from largegnn.seams.tables import SEARCHERS
 

@@ -27,12 +27,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-import largegnn.stages.match as stage
+import largegnn.matching.match as stage
 from largegnn import api
 from largegnn.artifacts import AlignmentTask
-from largegnn.matching.calibration import calibrate
-from largegnn.matching.judged import Weights, judge
-from largegnn.matching.logistic import fit_logistic
+from largegnn.matching.confidence.calibration import calibrate
+from largegnn.matching.confidence.labelled_pairs import Weights, judge
+from largegnn.matching.confidence.logistic import fit_logistic
 from largegnn.paper.origin import Origin, origin_of
 from largegnn.paper.pages import mean_text, put_table
 from largegnn.paper.record_lines import add_line, read_lines

@@ -21,8 +21,7 @@ from typing import Any
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings
-from largegnn.evaluation.measures import summarise
-from largegnn.evaluation.metrics import rank_links
+from largegnn.evaluation.metrics import rank_links, summarise
 from largegnn.paper.origin import Origin, origin_of
 from largegnn.paper.record_lines import add_line, read_lines
 from largegnn.runs.on_task import division_of, run_task

@@ -25,8 +25,7 @@ from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray, Mask
 from largegnn.data.load import LoadedPair
 from largegnn.errors import InputError
-from largegnn.evaluation.measures import summarise
-from largegnn.evaluation.metrics import rank_links_by
+from largegnn.evaluation.metrics import rank_links_by, summarise
 from largegnn.paper.origin import origin_of
 from largegnn.paper.record_lines import add_line, read_lines
 from largegnn.paper.systems import PLAIN, read_systems

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from largegnn import api
-from largegnn.matching.judged import Weights
+from largegnn.matching.confidence.labelled_pairs import Weights
 from largegnn.paper.origin import origin_of
 from largegnn.settings import Settings
 from tests.small_world import WORLD

@@ -315,7 +315,7 @@ class AlignmentResult:
 
     @cached_property
     def _explainer(self) -> Explainer:
-        from largegnn.matching.contributions import Weighing
+        from largegnn.matching.evidence import Weighing
         from largegnn.review.explain import Explainer
 
         settings, match = self.run.settings, self.run.outcome("match", MatchOutcome)

@@ -35,7 +35,7 @@ from largegnn.literals import gram_pieces, grams, value_pieces, values_evidence
 from largegnn.machine import worker_pool as machine_pool
 from largegnn.machine.worker_pool import using_pool, worker_pool
 from largegnn.matching import cosines, search_pieces, shared_rows
-from largegnn.matching.searchers import search_both
+from largegnn.matching.search import search_both
 from largegnn.settings import ClusterSettings, CompareSettings, ProtocolSettings
 from largegnn.stages.literals import literals
 from tests.cli.small_runs import QUICK, WORLD, call, make_pair

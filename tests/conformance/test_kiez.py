@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from largegnn.matching.candidates import build_candidates, csls
-from largegnn.matching.searchers import search_both
+from largegnn.matching.search import search_both
 
 kiez: Any = pytest.importorskip("kiez", reason="kiez is not installed (make conformance)")
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, cast
 
 import pytest
 
+from largegnn import settings as all_settings
 from largegnn import stages
 from largegnn.runs import arguments
 from largegnn.runs.arguments import stage_arguments
@@ -147,7 +148,7 @@ def test_settings_are_exactly_those_it_declares(stage: Stage, run: RecordingRun)
 
 @every_stage
 def test_a_section_is_handed_over_under_its_own_name_and_type(stage: Stage) -> None:
-    for name, hint in typing.get_type_hints(stage.function).items():
+    for name, hint in typing.get_type_hints(stage.function, localns=vars(all_settings)).items():
         if isinstance(hint, type) and issubclass(hint, Section) and hint is not Settings:
             assert name in stage.sections
             assert Settings.model_fields[name].annotation is hint
@@ -155,7 +156,7 @@ def test_a_section_is_handed_over_under_its_own_name_and_type(stage: Stage) -> N
 
 @every_stage
 def test_it_returns_its_artifacts_and_its_outcome(stage: Stage) -> None:
-    made: Any = typing.get_type_hints(stage.function)["return"]
+    made: Any = typing.get_type_hints(stage.function, localns=vars(all_settings))["return"]
     assert dataclasses.is_dataclass(made)
     assert is_frozen(made)
     fields = typing.get_type_hints(made)
@@ -168,7 +169,7 @@ def test_it_returns_its_artifacts_and_its_outcome(stage: Stage) -> None:
 @every_stage
 def test_an_artifact_is_taken_as_what_it_is(stage: Stage) -> None:
     kinds = {key: kind for one in STAGES for key, kind in one.makes.items()}
-    for name, hint in typing.get_type_hints(stage.function).items():
+    for name, hint in typing.get_type_hints(stage.function, localns=vars(all_settings)).items():
         if name in kinds:
             # None where a channel is off that would have made it.
             assert kinds[name] in (hint, *typing.get_args(hint))

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largegnn.artifacts import IntArray, RankFigures
-from largegnn.evaluation.measures import DEFAULT_MEASURES, hits_at_1, hits_at_5, hits_at_10, mrr, summarise
-from largegnn.evaluation.metrics import Ranks
+from largegnn.evaluation.metrics import DEFAULT_MEASURES, Ranks, hits_at_1, hits_at_5, hits_at_10, mrr, summarise
 from largegnn.seams.tables import MEASURES
 from largegnn.settings import EvaluateSettings
 

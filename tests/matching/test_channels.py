@@ -14,7 +14,7 @@ from largegnn.artifacts import CandidateGraph, EntityEmbeddings, Neighbors
 from largegnn.errors import ArtifactError
 from largegnn.matching.candidates import build_candidates, csls
 from largegnn.matching.channels import Channel, ChannelContext, gather_candidates
-from largegnn.matching.growing import joined_with
+from largegnn.matching.merge_candidates import joined_with
 from largegnn.seams.tables import CHANNELS
 from tests.matching.slow_support import Edge, likely_slowly, make_task, support_slowly
 

@@ -14,8 +14,7 @@ from largegnn.artifacts import IntArray
 from largegnn.division.quality import share_kept
 from largegnn.embedding import loss_terms
 from largegnn.errors import ArtifactError
-from largegnn.evaluation.measures import summarise
-from largegnn.evaluation.metrics import rank_links
+from largegnn.evaluation.metrics import rank_links, summarise
 from largegnn.paper.block_metrics import rank_within_blocks
 from largegnn.paper.blocks import train_blocks
 from tests.embedding.generated_pairs import generated_pair

@@ -16,8 +16,8 @@ from largegnn.artifacts import (
     StringTable,
 )
 from largegnn.artifacts.literals import Literals
-from largegnn.matching.calibration import uncalibrated
-from largegnn.matching.thresholds import Threshold
+from largegnn.matching.confidence.calibration import uncalibrated
+from largegnn.matching.confidence.thresholds import Threshold
 from largegnn.settings import Settings
 from largegnn.stages.match import MatchOutcome
 from largegnn.stages.report import RunSummary

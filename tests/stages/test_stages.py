@@ -7,6 +7,7 @@ from typing import get_type_hints
 
 import pytest
 
+from largegnn import settings as all_settings
 from largegnn.artifacts import Evaluation
 from largegnn.errors import InputError
 from largegnn.settings import Settings
@@ -58,7 +59,7 @@ def test_a_stage_needs_the_makers_of_what_it_is_handed(name: str) -> None:
 @pytest.mark.parametrize("name", STAGE_NAMES)
 def test_a_stage_returns_what_the_table_says(name: str) -> None:
     stage = BY_NAME[name]
-    made = get_type_hints(get_type_hints(stage.function)["return"])
+    made = get_type_hints(get_type_hints(stage.function, localns=vars(all_settings))["return"])
     assert made.pop("outcome") is stage.outcome_type
     assert set(made) == set(stage.makes)
 

@@ -75,6 +75,11 @@ class AlignmentTask:
         """Triples of the source; they come first in `triples`."""
         return int(np.searchsorted(self.triples[:, 0], self.num_source_entities))
 
+    def degrees(self) -> IntArray:
+        """The number of triples of each entity, (n,)."""
+        counts: IntArray = np.bincount(self.triples[:, (0, 2)].ravel(), minlength=self.num_entities)
+        return counts
+
     def without_test_links(self) -> AlignmentTask:
         """The task as every stage but the last may see it."""
         return dataclasses.replace(self, test_links=self.test_links[:0])

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from largegnn.machine.devices import num_processors
 from largegnn.machine.worker_pool import WorkerPool, worker_pool
 
-__all__ = ["by_all_processors", "map_pieces", "num_workers", "piece_size", "pieces"]
+__all__ = ["by_all_processors", "map_pieces", "num_workers", "piece_device", "piece_size", "pieces"]
 
 _PIECES_EACH = 4  # so that a worker that was given little is given more
 _SMALL = 1 << 14  # rows that are not worth cutting
@@ -31,13 +31,18 @@ def map_pieces(
     *shared: Any,
     send: bool = True,
     gpus: bool = False,
+    own_threads: bool = False,
 ) -> Iterator[_Result]:
     """What `function(*piece, *shared)` gives for each piece, in their order.
 
     `function` is one that another process can import. With `send=False` the pieces stay on this machine: they are too
-    small to be worth the way. `gpus` says that a GPU does the work faster: workers with one are preferred.
+    small to be worth the way. `gpus` says that a GPU does the work faster: workers with one are preferred. With
+    `own_threads` the function uses all processors of a machine by itself: here its pieces come one after the other.
     """
     workers = _workers(gpus) if send else None
+    if workers is None and own_threads:
+        yield from (function(*piece, *shared) for piece in pieces)
+        return
     if workers is None:
         yield from _by_threads(function, pieces, shared)
         return
@@ -51,10 +56,18 @@ def map_pieces(
             following += 1
 
 
-def num_workers(send: bool = True, gpus: bool = False) -> int:
+def num_workers(send: bool = True, gpus: bool = False, own_threads: bool = False) -> int:
     """How many pieces `map_pieces` computes at the same time."""
     workers = _workers(gpus) if send else None
-    return num_processors() if workers is None else workers.num_workers
+    if workers is None:
+        return 1 if own_threads else num_processors()
+    return workers.num_workers
+
+
+def piece_device(device: str, send: bool = True) -> str:
+    """Where `map_pieces(gpus=True)` computes: on this `device`, or on that of the workers."""
+    workers = _workers(gpus=True) if send else None
+    return device if workers is None else workers.device
 
 
 def pieces(count: int, size: int) -> Iterator[tuple[int, int]]:

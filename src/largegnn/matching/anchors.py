@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from largegnn.artifacts import CandidateGraph, FloatArray, IntArray
 from largegnn.matching.candidates import preferred
-from largegnn.matching.decoys import confidence_by_decoys, find_decoys
-from largegnn.matching.fusing import localised
+from largegnn.matching.confidence.decoys import confidence_by_decoys, find_decoys
+from largegnn.matching.evidence_weights import localised
 
 __all__ = ["find_anchors"]
 

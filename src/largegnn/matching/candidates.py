@@ -12,22 +12,25 @@ Cost: O(edges), O(edges log edges) for `rank_at`; an edge takes 12 bytes, and so
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from largegnn.artifacts import CandidateGraph, EdgeRanks, FloatArray, IntArray, Mask, Neighbors
+from largegnn.artifacts import CandidateGraph, EdgeRanks, EntityEmbeddings, FloatArray, IntArray, Mask, Neighbors
 from largegnn.artifacts.arrays import frozen
 from largegnn.errors import ArtifactError
 from largegnn.machine.compiled import compiled
 from largegnn.machine.devices import num_processors
-from largegnn.machine.mapped_file import forget_pages
-from largegnn.machine.pieces import by_all_processors, piece_size
-from largegnn.matching.edge_kernel import offsets_of
-from largegnn.matching.uniting import unite
+from largegnn.machine.mapped_file import file_behind, forget_pages
+from largegnn.machine.pieces import by_all_processors, map_pieces, piece_size, pieces
+from largegnn.matching.edge_transport import offsets_of
+from largegnn.matching.union import unite
 
 __all__ = [
     "among_best",
     "build_candidates",
     "csls",
+    "edge_cosines",
     "edge_ranks",
     "margins",
     "mean_nearest",
@@ -37,6 +40,10 @@ __all__ = [
 
 _PIECE = 1 << 20
 _LONG_ROW = 200  # edges of an entity that are sorted, not counted
+_COMPARED = 1 << 12  # edges whose two vectors are copied at once
+_WORTH_SENDING = 1_000_000  # edges: their cosines take one core some seconds
+_WINDOW_BYTES = 1 << 29  # of a file that is read at either end of edges before its pages are given back
+_MOST_WINDOWS = 8  # at either end: each window of the targets reads the sources again
 
 
 def build_candidates(source_neighbors: Neighbors, target_neighbors: Neighbors) -> CandidateGraph:
@@ -78,6 +85,60 @@ def mean_nearest(found: Neighbors, k: int) -> FloatArray:
 
     by_all_processors(average, len(means), _PIECE >> 4)
     return means
+
+
+def edge_cosines(graph: CandidateGraph, embeddings: EntityEmbeddings) -> FloatArray:
+    """The cosine of every edge (e,), -1 where an end has no vector.
+
+    Vectors in memory stay on this machine: to send them takes longer than to compare them.
+    """
+    found = np.empty(len(graph), dtype=np.float32)
+    is_mapped = file_behind(embeddings.vectors) is not None
+    send = is_mapped and len(graph) >= _WORTH_SENDING
+    for edges in _windows(graph, embeddings) if is_mapped else [None]:
+        number = len(graph) if edges is None else len(edges)
+        cuts = list(pieces(number, piece_size(number, send)))
+        parts = [slice(*cut) if edges is None else edges[slice(*cut)] for cut in cuts]
+        ends = ((graph.sources[part], graph.targets[part]) for part in parts)
+        for part, cosines in zip(parts, map_pieces(cosine_piece, ends, embeddings, send=send), strict=True):
+            found[part] = cosines
+        forget_pages(embeddings.vectors)
+    return found
+
+
+def cosine_piece(sources: IntArray, targets: IntArray, embeddings: EntityEmbeddings) -> FloatArray:
+    """The cosines of some edges (e,), a few thousand at a time."""
+    found = np.empty(len(sources), dtype=np.float32)
+    for first, last in pieces(len(sources), _COMPARED):
+        here, ends = slice(first, last), (sources[first:last], targets[first:last])
+        left, right = (embeddings.vectors[entities].astype(np.float64) for entities in ends)
+        lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+        is_known = (lengths > 0) & embeddings.covered[ends[0]] & embeddings.covered[ends[1]]
+        products = np.einsum("ed,ed->e", left, right)
+        found[here] = np.where(is_known, products / np.where(lengths > 0, lengths, 1.0), -1.0)
+    return found
+
+
+def _windows(graph: CandidateGraph, embeddings: EntityEmbeddings) -> Iterator[IntArray]:
+    """The edges whose sources lie near each other in a file, and whose targets do, one such window after the other.
+
+    Reading a row of a mapped file brings in what lies around it: rows taken all over it would soon be the whole file.
+    """
+    row_bytes = max(1, embeddings.vectors.itemsize * embeddings.vectors.shape[1])
+    for first, last in _ranges(graph.targets, row_bytes):
+        edges = np.flatnonzero((graph.targets >= first) & (graph.targets < last))
+        sources = graph.sources[edges]  # ascending, as edges are in order of them
+        ends = np.searchsorted(sources, [end for _, end in _ranges(sources, row_bytes)])
+        yield from (part for part in np.split(edges, ends[:-1]) if len(part))
+
+
+def _ranges(ids: IntArray, row_bytes: int) -> list[tuple[int, int]]:
+    """From which id to which each window goes, for rows of so many bytes."""
+    if not len(ids):
+        return []
+    lowest, number = int(ids.min()), int(ids.max()) - int(ids.min()) + 1
+    size = max(1, _WINDOW_BYTES // row_bytes, -(-number // _MOST_WINDOWS))
+    return [(lowest + first, lowest + last) for first, last in pieces(number, size)]
 
 
 def edge_ranks(graph: CandidateGraph, scores: FloatArray) -> EdgeRanks:

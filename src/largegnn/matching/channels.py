@@ -19,11 +19,10 @@ from largegnn.artifacts import AlignmentTask, CandidateGraph, EntityEmbeddings, 
 from largegnn.artifacts.arrays import check_range
 from largegnn.artifacts.literal_evidence import LiteralEvidence
 from largegnn.errors import ArtifactError
-from largegnn.matching.candidates import build_candidates, csls
-from largegnn.matching.contributions import LITERAL_PER_COSINE
-from largegnn.matching.cosines import edge_cosines
-from largegnn.matching.fusing import localised
-from largegnn.matching.growing import grown_by, joined_with
+from largegnn.matching.candidates import build_candidates, csls, edge_cosines
+from largegnn.matching.evidence import CSLS_PER_COSINE, LITERAL_PER_COSINE
+from largegnn.matching.evidence_weights import localised
+from largegnn.matching.merge_candidates import grown_by, joined_with
 from largegnn.matching.scorings import csls_column
 from largegnn.matching.support import SupportFinder
 from largegnn.seams.tables import CHANNELS
@@ -179,7 +178,7 @@ def rules(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
         return graph.with_evidence(support=np.zeros(len(graph), dtype=np.float32))
     walks = _WALKS if context.rule_candidates and "cosine" in graph.evidence else 0
     # CSLS counts a cosine twice.
-    finder, matched = SupportFinder(context.task, context.seeds, 2.0 * weight), None
+    finder, matched = SupportFinder(context.task, context.seeds, CSLS_PER_COSINE * weight), None
     for _ in range(walks):
         matched = finder.matched(graph, finder.add_to(graph, graph.column(csls_column(graph)), 1, matched)[0])
         proposed = finder.propose(matched, _searched(context), context.rule_candidates)

@@ -15,11 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from largegnn.artifacts import AlignmentTask, IntArray, RelationAlignment
+from largegnn.matching.evidence import REACH_EXPONENT, UNKNOWN_LIKELIHOOD
 
 __all__ = ["Hop", "MatchedNeighbors", "TripleIndex", "matched_neighbors"]
-
-_DISCOUNT = 0.25  # as in `neighbor_rows`
-_UNKNOWN = 0.1  # as in `relations`: what two relations say of which nothing is known
 
 
 class Hop(NamedTuple):
@@ -80,7 +78,7 @@ class TripleIndex:
             there = triples[:, 0] != triples[:, 2]
             # A triple that arrives at the entity is a hop forward from the other end.
             keys, counts = np.unique(2 * triples[there, 1] + ~is_forward[there], return_counts=True)
-            weights = counts.astype(np.float64) ** -_DISCOUNT
+            weights = counts.astype(np.float64) ** REACH_EXPONENT
             named = zip(keys.tolist(), weights.tolist(), strict=True)
             found[entity] = {Hop(key >> 1, bool(key & 1)): weight for key, weight in named}
         return found
@@ -88,7 +86,7 @@ class TripleIndex:
     def likelihood(self, source: Hop, target: Hop) -> float:
         """How likely two relations say the same."""
         is_inverse = source.is_forward != target.is_forward
-        return self._scores.get((source.relation, target.relation, is_inverse), _UNKNOWN)
+        return self._scores.get((source.relation, target.relation, is_inverse), UNKNOWN_LIKELIHOOD)
 
     def _near(self, entities: Iterable[int]) -> dict[int, tuple[IntArray, IntArray]]:
         """The triples (k, 3) at each entity, those that leave it first, and which do, (k,)."""

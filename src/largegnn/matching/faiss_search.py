@@ -11,7 +11,7 @@ reported is the recall of the sample at the number used. Faiss only proposes can
 scored anew from the original vectors, so IVF can hold its copy in half the memory, as float16.
 Where neighbours lie scattered, IVF has to read many of its lists, the large ones first; and reading rows for one query
 at a time was 12 times slower a row than a matrix product (150,000 rows of 384, two cores), so that a twentieth of the
-lists took as long as everything. Where a fiftieth does not reach the recall, `torch_search` takes over and is exact;
+lists took as long as everything. Where a fiftieth does not reach the recall, `exact_search` takes over and is exact;
 but not where that would take hours: then the recall of a fiftieth has to do, with a warning.
 
 Cost for n rows: IVF builds in O(n^1.5 d), n d 2 bytes; a query takes O(probes sqrt(n) d). HNSW builds in about
@@ -34,7 +34,7 @@ from torch import Tensor
 
 from largegnn.artifacts import FloatArray, IntArray, Neighbors, SearchRecord
 from largegnn.machine.progress import progress
-from largegnn.matching.torch_search import FLOAT64, Scoring, run_passes, torch_search
+from largegnn.matching.exact_search import FLOAT64, Precision, exact_search, run_passes
 from largegnn.matching.unit_rows import UnitRows, best_of, neighbors_of_rows
 
 __all__ = ["MOST_EXACT", "RecallAim", "flat_search", "hnsw_search", "ivf_search"]
@@ -51,14 +51,14 @@ _HNSW_LINKS, _HNSW_EFFORT, _HNSW_MOST = 32, 200, 4096
 
 
 def flat_search(queries: UnitRows, corpus: UnitRows, k: int, *, max_bytes: int = 4_000_000_000) -> Neighbors:
-    """The exact k nearest by exhaustive search, proven as in `torch_search`."""
+    """The exact k nearest by exhaustive search, proven as in `exact_search`."""
     faiss = _faiss()
 
     def best(chunk: Tensor, tile: Tensor, size: int, m: int, _: Tensor | None) -> tuple[Tensor, Tensor]:
         scores, indices = faiss.knn(chunk.numpy(), tile[:size].numpy(), m, metric=faiss.METRIC_INNER_PRODUCT)
         return torch.from_numpy(scores), torch.from_numpy(indices)
 
-    flat = Scoring(best, None, _SPARE, tile_bytes=4, score_bytes=1, sum_unit=2.0**-23, output_unit=0.0)
+    flat = Precision(best, None, _SPARE, tile_bytes=4, score_bytes=1, sum_unit=2.0**-23, output_unit=0.0)
     return run_passes(queries, corpus, k, (flat, FLOAT64), max_bytes=max_bytes)
 
 
@@ -107,7 +107,7 @@ def ivf_search(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, *, s
     is_affordable = float(len(queries)) * len(corpus) * corpus.dim <= MOST_EXACT
     if reached < aim.recall and aim.most_read < 1 and is_affordable:
         _log.info("too many lists to read: searching exactly, which takes little longer")
-        found = torch_search(queries, corpus, k, max_bytes=aim.max_bytes)
+        found = exact_search(queries, corpus, k, max_bytes=aim.max_bytes)
         return replace(found, record=replace(found.record, method="torch"))
     return _found(*search(queries, probes), truth, reached)
 
@@ -159,7 +159,7 @@ def _sample_truth(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, s
     """Search a sample of the queries exactly."""
     chosen = np.random.default_rng([seed, 1]).permutation(len(queries))[: aim.sample]
     sample, num_wanted = queries.subset(np.sort(chosen)), min(k, len(corpus))
-    found = torch_search(sample, corpus, num_wanted, max_bytes=aim.max_bytes)
+    found = exact_search(sample, corpus, num_wanted, max_bytes=aim.max_bytes)
     return _Truth(sample, found.scores[:, -1:], num_wanted, aim.recall)
 
 

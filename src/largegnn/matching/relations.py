@@ -21,10 +21,9 @@ from scipy import sparse
 from largegnn.artifacts import AlignmentTask, FloatArray, IntArray
 from largegnn.artifacts.relations import EXAMPLES, RelationAlignment
 from largegnn.machine.compiled import compiled
-from largegnn.machine.pieces import by_all_processors, pieces
-from largegnn.machine.worker_pool import by_all_workers
-from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows
-from largegnn.matching.shared_rows import SharedRows, shared_rows
+from largegnn.machine.pieces import map_pieces, pieces
+from largegnn.matching.evidence import UNKNOWN_LIKELIHOOD
+from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows, worth_sending
 
 __all__ = [
     "Counterparts",
@@ -37,7 +36,6 @@ __all__ = [
 ]
 
 _PRIOR = 5.0  # so many times a relation must be seen for what was seen to count half
-_UNKNOWN = 0.1  # likelihood of two relations of which nothing was seen
 _FIRST_SIZE = 1 << 15
 _PIECE = 1 << 17  # sources that are looked at by one thread at a time
 _LEAST_SHARE, _LEAST_SCORE = 0.1, 0.15  # of relations worth showing
@@ -89,14 +87,10 @@ def counterparts(task: AlignmentTask, pairs: IntArray, certainty: FloatArray) ->
 
 
 def count_relations(
-    task: AlignmentTask,
-    near_source: NeighborRows,
-    near_target: NeighborRows,
-    matched: Counterparts,
-    shared: SharedRows | None = None,
+    task: AlignmentTask, near_source: NeighborRows, near_target: NeighborRows, matched: Counterparts
 ) -> RelationCounts:
-    """How often relations of both sides join the same matched pairs; counted by those the rows are shared with."""
-    counts, *_ = _count(task, near_source, near_target, matched, shared)
+    """How often relations of both sides join the same matched pairs."""
+    counts, *_ = _count(task, near_source, near_target, matched)
     return counts
 
 
@@ -104,7 +98,7 @@ def align_relations(task: AlignmentTask, pairs: IntArray, certainty: FloatArray)
     """The relations that answer to each other by the matched pairs (k, 2), with how sure that is and examples."""
     matched = counterparts(task, pairs, certainty)
     near = both_neighbor_rows(task)
-    counts, table, rows, totals = _count(task, *near, matched, shared_rows(task, *near))
+    counts, table, rows, totals = _count(task, *near, matched)
     sources = np.repeat(np.arange(task.num_source_relations), np.diff(counts.ptr))
     targets = counts.ways >> 1
     shares = [counts.seen / total[ids] for total, ids in zip(totals, (sources, targets), strict=True)]
@@ -151,26 +145,14 @@ def relations_piece(
 
 
 def _count(
-    task: AlignmentTask,
-    near_source: NeighborRows,
-    near_target: NeighborRows,
-    matched: Counterparts,
-    shared: SharedRows | None,
+    task: AlignmentTask, near_source: NeighborRows, near_target: NeighborRows, matched: Counterparts
 ) -> tuple[RelationCounts, _Table, IntArray, list[FloatArray]]:
     """The counts, the table they are from, the row of each in it, and how often each relation was seen with any."""
     num_ways = 2 * task.num_target_relations
-    numbers = task.num_source_relations, task.num_target_relations
-
-    def see(begin: int, end: int) -> tuple[_Table, Totals, Totals]:
-        return relations_piece(begin, end, near_source, near_target, matched, *numbers)
-
     # Pieces of one size, however many processors there are: sums must not depend on the machine.
-    if shared is not None:
-        ranges, known = list(pieces(task.num_source_entities, _PIECE)), shared.pool.share(matched)
-        found = by_all_workers(shared.pool, relations_piece, ranges, *shared.near, known, *numbers)
-    else:
-        found = by_all_processors(see, task.num_source_entities, _PIECE)
-    found = found or [see(0, 0)]
+    ranges = pieces(task.num_source_entities, _PIECE) if task.num_source_entities else [(0, 0)]
+    known = (near_source, near_target, matched, task.num_source_relations, task.num_target_relations)
+    found = list(map_pieces(relations_piece, ranges, *known, send=worth_sending(task)))
     table = _joined([piece[0] for piece in found])
     totals = [np.sum([piece[side] for piece in found], axis=0) for side in (1, 2)]
     slots = np.arange(len(table.keys))
@@ -203,7 +185,7 @@ def _joined(tables: list[_Table]) -> _Table:
 def likelihoods(counts: RelationCounts, relations: IntArray) -> npt.NDArray[np.float64]:
     """How likely each source relation (w,) says what the target way beside it in `counts` says: `likelihood` of all."""
     scale = counts.source_scale[relations].astype(np.float64) + counts.target_scale[counts.ways >> 1]
-    result: npt.NDArray[np.float64] = (counts.seen.astype(np.float64) + _PRIOR * _UNKNOWN) * scale / 2
+    result: npt.NDArray[np.float64] = (counts.seen.astype(np.float64) + _PRIOR * UNKNOWN_LIKELIHOOD) * scale / 2
     return result
 
 
@@ -222,7 +204,7 @@ def likelihood(counts: RelationCounts, source_way: int, target_way: int) -> floa
             high = middle
     seen = float(counts.seen[low]) if low < end and ways[low] == way else 0.0
     scale = float(counts.source_scale[relation]) + float(counts.target_scale[way >> 1])
-    return (seen + _PRIOR * _UNKNOWN) * scale / 2
+    return (seen + _PRIOR * UNKNOWN_LIKELIHOOD) * scale / 2
 
 
 @compiled

@@ -12,16 +12,16 @@ plain function of the same arguments will do for a scoring of one's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from largegnn.artifacts import CandidateGraph, EntityEmbeddings, FloatArray, IntArray
 from largegnn.matching.candidates import rank_at
-from largegnn.matching.dense import dense_plan, fits_dense
-from largegnn.matching.partial_transport import partial_plan
-from largegnn.matching.sparse_transport import transport_sparse
+from largegnn.matching.edge_transport import partial_plan, transport_edges
+from largegnn.matching.evidence import CSLS_PER_COSINE
+from largegnn.matching.transport import dense_plan, fits_dense
 from largegnn.seams.tables import SCORINGS
 
 __all__ = [
@@ -30,9 +30,9 @@ __all__ = [
     "PARTIAL_TRANSPORT",
     "RECIPROCAL",
     "TRANSPORT",
+    "DefaultWeights",
     "Scoring",
     "ScoringContext",
-    "StandIn",
     "csls_column",
     "scoring_of",
     "weighted_evidence",
@@ -57,7 +57,7 @@ ScoreFunction = Callable[[CandidateGraph, FloatArray, ScoringContext], FloatArra
 
 
 @dataclass(frozen=True)
-class StandIn:
+class DefaultWeights:
     """Weights where there is nothing to learn them from: of columns of evidence, of both margins, and an offset."""
 
     evidence: Mapping[str, float]
@@ -71,7 +71,7 @@ class Scoring:
 
     score: ScoreFunction
     lone_margin: float = 0.5
-    stand_in: StandIn = field(default_factory=lambda: StandIn({"csls": 3.2, "support": 0.8}, (6.5, 5.0), -2.1))
+    default_weights: DefaultWeights = DefaultWeights({"csls": 3.2, "support": 0.8}, (6.5, 5.0), -2.1)
 
 
 def scoring_of(name: str) -> Scoring:
@@ -96,7 +96,7 @@ def _cosine(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -
 
 def _csls(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:
     # CSLS counts the cosine twice, hence also what is added to it.
-    return np.asarray(graph.column(csls_column(graph)) + 2 * added, dtype=np.float32)
+    return np.asarray(graph.column(csls_column(graph)) + CSLS_PER_COSINE * added, dtype=np.float32)
 
 
 def csls_column(graph: CandidateGraph) -> str:
@@ -111,12 +111,12 @@ def _transport(graph: CandidateGraph, added: FloatArray, context: ScoringContext
         return cosines
     sources, rows = np.unique(graph.sources, return_inverse=True)
     targets, columns = np.unique(graph.targets, return_inverse=True)
-    shape, how = (len(sources), len(targets)), (context.temperature, context.iterations)
+    shape, options = (len(sources), len(targets)), (context.temperature, context.iterations)
     if not fits_dense(shape, context.device):
-        return np.asarray(transport_sparse(rows, columns, cosines, shape, *how), dtype=np.float32)
+        return transport_edges(rows, columns, cosines, shape, *options)
     vectors = context.embeddings.vectors[sources], context.embeddings.vectors[targets]
     weight = context.cosine_weight if "similarity" in graph.evidence else 1.0
-    plan = dense_plan(*vectors, (rows, columns), cosines, *how, context.device, weight)
+    plan = dense_plan(*vectors, (rows, columns), cosines, *options, context.device, weight)
     ends = (torch.from_numpy(rows).to(context.device), torch.from_numpy(columns).to(context.device))
     values: FloatArray = plan[ends].cpu().numpy()
     return values
@@ -150,8 +150,8 @@ def _best_at(ends: IntArray, scores: FloatArray) -> FloatArray:
 # By valid links (benchmarks/stand_ins.py): the weights of CSLS and cosine were learnt from ContEA_FR_EN, and no others
 # order the pairs of other sets better; all others are means of what was fitted to two of three sets at a time.
 # Scores of a transport are logarithms, and ranks are whole numbers, so their margins are large.
-COSINE = Scoring(_cosine, 0.25, StandIn({"csls": 3.2, "support": 0.8}, (13.0, 10.0), -2.1))
+COSINE = Scoring(_cosine, 0.25, DefaultWeights({"csls": 3.2, "support": 0.8}, (13.0, 10.0), -2.1))
 CSLS = Scoring(_csls)
-PARTIAL_TRANSPORT = Scoring(_partial_transport, 5.0, StandIn({"csls": 2.0, "support": 1.1}, (0.42, 0.34), -1.7))
-RECIPROCAL = Scoring(_reciprocal, 5.0, StandIn({"csls": 2.7, "support": 1.9}, (0.41, 0.29), -2.1))
-TRANSPORT = Scoring(_transport, 5.0, StandIn({"csls": 3.4, "support": 1.9}, (0.45, 0.26), -2.2))
+PARTIAL_TRANSPORT = Scoring(_partial_transport, 5.0, DefaultWeights({"csls": 2.0, "support": 1.1}, (0.42, 0.34), -1.7))
+RECIPROCAL = Scoring(_reciprocal, 5.0, DefaultWeights({"csls": 2.7, "support": 1.9}, (0.41, 0.29), -2.1))
+TRANSPORT = Scoring(_transport, 5.0, DefaultWeights({"csls": 3.4, "support": 1.9}, (0.45, 0.26), -2.2))

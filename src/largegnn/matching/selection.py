@@ -18,7 +18,7 @@ from scipy.sparse import csgraph
 from largegnn.artifacts import CandidateGraph, EdgeRanks, FloatArray, IntArray
 from largegnn.matching.candidates import among_best, edge_ranks, preferred
 
-__all__ = ["Selection", "many_to_one", "mutual_knn", "mutual_top1", "one_to_one"]
+__all__ = ["SELECTIONS", "Selection", "many_to_one", "mutual_knn", "mutual_top1", "one_to_one"]
 
 _FEW = 16  # of the best of each entity, which are found without sorting
 
@@ -79,3 +79,11 @@ def one_to_one(graph: CandidateGraph, scores: FloatArray, k: int = 5, ranks: Edg
     partner[matched_rows] = matched_columns
     chosen: IntArray = near[partner[rows] == columns]
     return chosen
+
+
+SELECTIONS: dict[str, Selection] = {
+    "mutual_top1": mutual_top1,
+    "mutual_knn": mutual_knn,
+    "one_to_one": one_to_one,
+    "many_to_one": many_to_one,
+}

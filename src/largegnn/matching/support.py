@@ -24,14 +24,12 @@ import numpy.typing as npt
 
 from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArray, Mask
 from largegnn.machine.compiled import compiled
-from largegnn.machine.pieces import by_all_processors, piece_size
+from largegnn.machine.pieces import by_all_processors, map_pieces, piece_size, pieces
 from largegnn.machine.progress import progress
-from largegnn.machine.worker_pool import by_all_workers, ranges_for
-from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows, lower_bound
-from largegnn.matching.partial_transport import partial_plan
+from largegnn.matching.edge_transport import partial_plan
+from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows, lower_bound, worth_sending
 from largegnn.matching.relations import Counterparts, RelationCounts, count_relations, counterparts, likelihood
-from largegnn.matching.shared_rows import SharedRows, shared_rows
-from largegnn.matching.walking import propose_pairs
+from largegnn.matching.rule_candidates import propose_pairs
 
 __all__ = ["SupportFinder"]
 
@@ -66,7 +64,6 @@ class SupportFinder:
         self._task, self._weight, self._seeds = task, weight, seeds
         self._near = both_neighbor_rows(task)
         self._counted: tuple[Counterparts, RelationCounts] | None = None
-        self._sent: SharedRows | None = None
 
     def add_to(
         self, graph: CandidateGraph, scores: FloatArray, passes: int = 3, matched: Counterparts | None = None
@@ -99,47 +96,28 @@ class SupportFinder:
     def propose(self, matched: Counterparts, allowed: Mask, number: int) -> IntArray:
         """Pairs (p, 2) next to matched pairs, the `number` best supported of each source among the `allowed` (n,)."""
         counts = self._relations(matched)
-        return propose_pairs(self._task, self._near[0], matched, counts, allowed, number, self._shared())
+        return propose_pairs(self._task, self._near[0], matched, counts, allowed, number)
 
     def _support(self, graph: CandidateGraph, matched: Counterparts) -> FloatArray:
         """The support of every edge (e,) by the matched pairs."""
         counts = self._relations(matched)
-        num_source = self._task.num_source_entities
         most = _most_marks(self._near[0].ptr, self._near[0].ids, matched.ptr)
-
-        def edges_of(first: int, last: int) -> slice:
-            # The edges of one source stay together: a piece begins and ends where a source does.
-            return slice(*(int(np.searchsorted(graph.sources, source)) for source in (first, last)))
-
-        rules = self._shared()
-        if rules is not None:
-            pool = rules.pool
-            parts = [edges_of(*sources) for sources in ranges_for(pool, num_source)]
-            ends = [(graph.sources[here], graph.targets[here]) for here in parts if here.start < here.stop]
-            known = *rules.near, pool.share(matched), pool.share(counts)
-            return np.concatenate(
-                [np.empty(0, dtype=np.float32), *by_all_workers(pool, support_piece, ends, *known, most)]
-            )
+        send, num_source = worth_sending(self._task), self._task.num_source_entities
+        # The edges of one source stay together: a piece begins and ends where a source does.
+        cuts = list(pieces(num_source, piece_size(num_source, send)))
+        parts = [slice(*np.searchsorted(graph.sources, sources).tolist()) for sources in cuts]
+        ends = ((graph.sources[part], graph.targets[part]) for part in parts)
+        found = map_pieces(support_piece, ends, *self._near, matched, counts, most, send=send)
         support = np.empty(len(graph), dtype=np.float32)
-
-        def count(first: int, last: int) -> None:
-            here = edges_of(first, last)
-            support[here] = support_piece(graph.sources[here], graph.targets[here], *self._near, matched, counts, most)
-
-        by_all_processors(count, num_source, piece_size(num_source))
+        for part, values in zip(parts, found, strict=True):
+            support[part] = values
         return support
 
     def _relations(self, matched: Counterparts) -> RelationCounts:
         """How often relations join the matched pairs; asked twice of the same pairs, it is counted once."""
         if self._counted is None or self._counted[0] is not matched:
-            self._counted = (matched, count_relations(self._task, *self._near, matched, self._shared()))
+            self._counted = (matched, count_relations(self._task, *self._near, matched))
         return self._counted[1]
-
-    def _shared(self) -> SharedRows | None:
-        """The graphs as the workers of a cluster have them, where there are any; sent when first asked for."""
-        if self._sent is None:
-            self._sent = shared_rows(self._task, *self._near)
-        return self._sent
 
 
 def support_piece(

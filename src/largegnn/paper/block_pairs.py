@@ -15,7 +15,7 @@ import numpy as np
 
 from largegnn.artifacts import IntArray, Mask
 from largegnn.matching.candidates import build_candidates, csls
-from largegnn.matching.searchers import SearchOptions, search_both
+from largegnn.matching.search import SearchOptions, search_both
 from largegnn.matching.selection import mutual_knn, mutual_top1
 from largegnn.paper.blocks import BlockEmbeddings
 

@@ -192,7 +192,7 @@ def _run_shared(data: Path, settings: Settings, folder: Path) -> dict[str, Any]:
 def _run_blocks(data: Path, settings: Settings) -> dict[str, Any]:
     """One model for each block, candidates and pairs of the same block only."""
     from largegnn.embedding.options import TrainOptions
-    from largegnn.evaluation.measures import summarise
+    from largegnn.evaluation.metrics import summarise
     from largegnn.evaluation.pair_metrics import precision_recall_f1
     from largegnn.paper.block_metrics import rank_within_blocks
     from largegnn.paper.block_pairs import BlockPairs

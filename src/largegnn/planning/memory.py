@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from largegnn.artifacts import AlignmentTask, DivisionPlan
 from largegnn.machine.devices import choose_device
-from largegnn.matching.dense import fits_dense
+from largegnn.matching.transport import fits_dense
 from largegnn.settings import Settings
 
 __all__ = ["estimate_memory_mb"]

@@ -18,9 +18,9 @@ import torch
 from largegnn.artifacts import AlignmentTask, DivisionPlan
 from largegnn.evaluation.metrics import MOST_PRODUCTS
 from largegnn.machine.devices import choose_device, num_processors
-from largegnn.matching.dense import fits_dense
 from largegnn.matching.faiss_search import MOST_EXACT
-from largegnn.matching.searchers import is_exact
+from largegnn.matching.search import is_exact
+from largegnn.matching.transport import fits_dense
 from largegnn.settings import Settings
 
 __all__ = ["estimate_seconds", "longest_search_seconds"]

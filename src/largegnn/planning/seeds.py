@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from largegnn.artifacts import AlignmentTask, SeedsFrom
-from largegnn.matching.calibration import FEWEST_VALID
+from largegnn.matching.confidence.calibration import FEWEST_VALID
 
 __all__ = ["FEWEST_SEEDS", "FEWEST_VALID_LINKS", "seeds_warning"]
 

@@ -14,7 +14,7 @@ from typing import TypedDict
 import numpy as np
 
 from largegnn.artifacts import REASONS, Alignment, AlignmentTask, IntArray, RelationAlignment, SeedsFrom, TaskNames
-from largegnn.matching.contributions import Weighing, contributions
+from largegnn.matching.evidence import Weighing, contributions
 from largegnn.matching.explanation import Hop, TripleIndex, matched_neighbors
 from largegnn.review.labels import span
 from largegnn.review.values import ComparedValues, PairValues

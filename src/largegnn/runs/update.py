@@ -34,7 +34,7 @@ from largegnn.runs.input_files import InputFile, InputFiles, describe_file, know
 from largegnn.runs.pipeline import put_stage, resume_input, run_pipeline
 from largegnn.runs.run import Run
 from largegnn.runs.store import RunStore
-from largegnn.runs.update_cost import cost_of_adding, degrees
+from largegnn.runs.update_cost import cost_of_adding
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages.integrate import Integrated, IntegrateOutcome, integrate
 from largegnn.stages.load import Loaded
@@ -155,8 +155,8 @@ def _build(folder: Path, old: Run, grown: EnlargedTask, settings: Settings, inpu
 def _trained(old: AlignmentTask, grown: EnlargedTask) -> Mask:
     """Entities that keep their row, (n,): all old ones, but for those that had no triple in training and have now."""
     trained = np.zeros(grown.task.num_entities, dtype=bool)
-    trained[grown.entity_of_old] = degrees(old) > 0
-    still_isolated = degrees(grown.task)[grown.entity_of_old] == 0
+    trained[grown.entity_of_old] = old.degrees() > 0
+    still_isolated = grown.task.degrees()[grown.entity_of_old] == 0
     trained[grown.entity_of_old[still_isolated]] = True
     return trained
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray, Mask, SubgraphSet, TrainedModel
+from largegnn.artifacts import AlignmentTask, EntityEmbeddings, Mask, SubgraphSet, TrainedModel
 from largegnn.artifacts.update import UpdateCost
 from largegnn.embedding.new_rows import fill_rows
 from largegnn.evaluation.metrics import rank_links
@@ -20,7 +20,7 @@ from largegnn.settings import Settings
 from largegnn.stages import derived_seed
 from largegnn.stages.integrate import integrate
 
-__all__ = ["cost_of_adding", "degrees"]
+__all__ = ["cost_of_adding"]
 
 _SIDES = ("source", "target")
 # Entities given a row as if they were new: enough to measure, few enough to leave most neighbours known.
@@ -44,7 +44,7 @@ def cost_of_adding(
     valid links, or where they are seeds.
     """
     links = task.held_out(settings.protocol.seeds_from)
-    usable = (trained & embeddings.covered & (degrees(task) > 0))[links].all(axis=1)
+    usable = (trained & embeddings.covered & (task.degrees() > 0))[links].all(axis=1)
     rng = np.random.default_rng(derived_seed(settings.seed, "update"))
     links = rng.permutation(links[usable])[:_MOST_LINKS]
     if not len(links):
@@ -92,9 +92,3 @@ def _hide_as_many(
         free = inside[known[inside] & ~spoken_for[inside]]
         num_new = int((~known[inside]).sum())
         known[rng.permutation(free)[:num_new]] = False
-
-
-def degrees(task: AlignmentTask) -> IntArray:
-    """The number of triples of each entity, (n,)."""
-    counts: IntArray = np.bincount(task.triples[:, (0, 2)].ravel(), minlength=task.num_entities)
-    return counts

@@ -86,7 +86,7 @@ def literals(
 ) -> Compared:
     """Compare names and values, where the channel is on."""
     from largegnn.literals.candidates import literal_candidates
-    from largegnn.matching.fusing import localised, sure_edges
+    from largegnn.matching.evidence_weights import localised, sure_edges
 
     seeds = task.seeds(protocol.seeds_from)
     if "literals" not in channels:
@@ -205,7 +205,7 @@ def _views(graph: CandidateGraph) -> Floats:
 
 def _weights(graph: CandidateGraph, known: IntArray, seed: int) -> Floats:
     """The weights of the views, learnt from known links where there are enough among the candidates."""
-    from largegnn.matching.fusing import learn_weights
+    from largegnn.matching.evidence_weights import learn_weights
 
     right = are_among(graph.pairs(), known) if len(known) else None
     start = np.array([_START[name] for name in _views_of(graph)])
