@@ -47,10 +47,10 @@ from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.visits import PlannedVisit
 from largegnn.evaluation.metrics import rank_links
-from largegnn.machine import worker_pool
+from largegnn.machine import pieces, worker_pool
 from largegnn.machine.progress import progress
 from largegnn.machine.worker_pool import using_pool
-from largegnn.matching import cosines, shared_rows
+from largegnn.matching import candidates, exact_search, neighbor_rows
 from largegnn.matching.search import search_both
 from largegnn.paper.origin import origin_of
 from largegnn.paper.record_lines import add_line, command
@@ -260,9 +260,11 @@ def kills(task: AlignmentTask, options: argparse.Namespace) -> Iterator[Row]:
 def everything_in_pieces() -> Iterator[None]:
     """As if every graph were large enough to be shared out."""
     with contextlib.ExitStack() as stack:
-        for module in (whole_graph, shared_rows, cosines):
-            stack.enter_context(mock.patch.object(module, "_WORTH_SHARING", 1))
-        stack.enter_context(mock.patch.object(worker_pool, "num_processors", return_value=0))
+        stack.enter_context(mock.patch.object(whole_graph, "_WORTH_SHARING", 1))
+        for module in (neighbor_rows, candidates, exact_search):
+            stack.enter_context(mock.patch.object(module, "_WORTH_SENDING", 1))
+        for module in (worker_pool, pieces):
+            stack.enter_context(mock.patch.object(module, "num_processors", return_value=1))
         yield
 
 

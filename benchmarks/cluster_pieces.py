@@ -28,9 +28,9 @@ from largegnn.cluster.pool import RayPool
 from largegnn.embedding import whole_graph
 from largegnn.embedding.dual_amn import DualAMN
 from largegnn.embedding.whole_graph import encode_graph
-from largegnn.machine import worker_pool
+from largegnn.machine import pieces, worker_pool
 from largegnn.machine.worker_pool import using_pool
-from largegnn.matching import shared_rows
+from largegnn.matching import neighbor_rows
 from largegnn.matching.support import SupportFinder
 from largegnn.settings import ClusterSettings
 
@@ -102,8 +102,9 @@ def main() -> None:
     torch.set_num_threads(1)
     with (
         mock.patch.object(whole_graph, "_WORTH_SHARING", 1),
-        mock.patch.object(shared_rows, "_WORTH_SHARING", 1),
+        mock.patch.object(neighbor_rows, "_WORTH_SENDING", 1),
         mock.patch.object(worker_pool, "num_processors", return_value=0),
+        mock.patch.object(pieces, "num_processors", return_value=1),
     ):
         for row in measurements(options.entities, options.workers):
             print(json.dumps(row))

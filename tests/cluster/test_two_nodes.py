@@ -32,9 +32,10 @@ from largegnn.embedding.trainer import Trainer
 from largegnn.embedding.whole_graph import encode_graph
 from largegnn.errors import InputError, StorageError
 from largegnn.literals import gram_pieces, grams, value_pieces, values_evidence
+from largegnn.machine import pieces as pieces_of_work
 from largegnn.machine import worker_pool as machine_pool
 from largegnn.machine.worker_pool import using_pool, worker_pool
-from largegnn.matching import cosines, search_pieces, shared_rows
+from largegnn.matching import candidates, exact_search, neighbor_rows
 from largegnn.matching.search import search_both
 from largegnn.settings import ClusterSettings, CompareSettings, ProtocolSettings
 from largegnn.stages.literals import literals
@@ -72,9 +73,11 @@ def _one_thread() -> Iterator[None]:
 @pytest.fixture
 def _all_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every graph were large, and this machine had fewer processors than the cluster."""
-    for module in (whole_graph, shared_rows, cosines):
-        monkeypatch.setattr(module, "_WORTH_SHARING", 1)
-    monkeypatch.setattr(machine_pool, "num_processors", lambda: 1)
+    for module in (neighbor_rows, candidates, exact_search):
+        monkeypatch.setattr(module, "_WORTH_SENDING", 1)
+    monkeypatch.setattr(whole_graph, "_WORTH_SHARING", 1)
+    for module in (machine_pool, pieces_of_work):
+        monkeypatch.setattr(module, "num_processors", lambda: 1)
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +104,9 @@ def test_pieces_give_what_the_whole_gives(pool: RayPool, monkeypatch: pytest.Mon
     targets[40:60] = targets[40]  # rows that tie, on either side of a cut
     covered = rng.random(1_500) < 0.9
     targets[5] = 0
-    monkeypatch.setattr(search_pieces, "_CORPUS_BYTES", 4 * 16 * 50)
-    monkeypatch.setattr(search_pieces, "_FEWEST", 100)
+    monkeypatch.setattr(exact_search, "_WORTH_SENDING", 1)
+    monkeypatch.setattr(pieces_of_work, "num_processors", lambda: 1)
+    monkeypatch.setattr(exact_search, "_FEWEST_QUERIES", 100)
     whole = search_both(sources, targets, 7, "torch", source_covered=covered)
     with using_pool(pool):
         assert worker_pool() is pool

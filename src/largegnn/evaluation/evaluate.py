@@ -48,7 +48,7 @@ from largegnn.evaluation.pair_metrics import kind_of_gold, precision_recall_f1
 from largegnn.machine.beside import beside
 from largegnn.machine.devices import choose_device
 from largegnn.machine.pieces import by_all_processors, piece_size
-from largegnn.matching.candidates import build_candidates, csls, mean_nearest
+from largegnn.matching.candidates import csls, mean_nearest
 from largegnn.matching.channels import ChannelContext, gather_candidates, similarity_weights
 from largegnn.matching.confidence.reliability import reliability
 from largegnn.matching.edge_transport import transport_edges
@@ -56,6 +56,7 @@ from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evid
 from largegnn.matching.search import SearchOptions, search_both
 from largegnn.matching.selection import mutual_knn, mutual_top1
 from largegnn.matching.transport import cosine_matrix, dense_plan, fits_dense
+from largegnn.matching.union import build_candidates
 
 if TYPE_CHECKING:
     from largegnn.settings import (

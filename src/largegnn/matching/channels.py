@@ -1,33 +1,30 @@
-"""Channels: each proposes candidate pairs and says how strongly, in columns of evidence. Our own two.
+"""Gather candidate pairs from channels, each with columns of evidence: structure, literals, rules.
 
 In: the candidates so far and what is known of the graphs. Out: the candidates with more pairs, more evidence, or both.
-`structure` proposes the pairs that the search found from either side, with `cosine` and `csls`; `rules` proposes pairs
-next to matched pairs and adds `support`, the matched neighbours that speak for a pair. Without `rules` the result is
-exactly the system of the paper.
-A new channel is a function like these and an entry in the table.
+`structure` proposes the pairs that the search found from either side, with `cosine` and `csls`; `literals` those with
+similar names and values; `rules` pairs next to matched pairs, with `support`, the matched neighbours of a pair. With
+`structure` alone the result is exactly the system of the paper. A new channel is a function here and a line in
+`CHANNELS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
 from largegnn.artifacts import AlignmentTask, CandidateGraph, EntityEmbeddings, IntArray, Mask, Neighbors
-from largegnn.artifacts.arrays import check_range
 from largegnn.artifacts.literal_evidence import LiteralEvidence
-from largegnn.errors import ArtifactError
-from largegnn.matching.candidates import build_candidates, csls, edge_cosines
+from largegnn.matching.candidates import csls, edge_cosines
 from largegnn.matching.evidence import CSLS_PER_COSINE, LITERAL_PER_COSINE
 from largegnn.matching.evidence_weights import localised
-from largegnn.matching.merge_candidates import grown_by, joined_with
 from largegnn.matching.scorings import csls_column
 from largegnn.matching.support import SupportFinder
-from largegnn.seams.tables import CHANNELS
+from largegnn.matching.union import build_candidates, grown_by, joined_with
 
 __all__ = [
+    "CHANNELS",
     "Channel",
     "ChannelContext",
     "gather_candidates",
@@ -45,7 +42,7 @@ _NEAREST = 5  # neighbourhood of CSLS over few candidates
 
 @dataclass(frozen=True)
 class ChannelContext:
-    """What a channel may look at: the graphs without test links, the seeds (k, 2), vectors, and what the search found.
+    """The input of a channel: the graphs without test links, the seeds (k, 2), vectors, and what the search found.
 
     `weights` say what one unit of each kind of evidence adds to a cosine, `similarity_weights` how much vectors and
     literals count in the similarity of both. `rule_candidates` is how many pairs rules may propose for each source.
@@ -63,23 +60,17 @@ class ChannelContext:
     rule_candidates: int = 0
 
 
-class Channel(Protocol):
-    """Proposes pairs, or gives evidence for those there are."""
-
-    def __call__(self, graph: CandidateGraph, context: ChannelContext, /) -> CandidateGraph:
-        """The candidates so far, with what this channel adds."""
-        ...
+Channel = Callable[[CandidateGraph, ChannelContext], CandidateGraph]
 
 
 def gather_candidates(names: Sequence[str], context: ChannelContext) -> CandidateGraph:
-    """Ask the channels one after the other, in the order of their names here."""
-    # Handed over, never held here: a channel lets go of what it was given, which is as large as what it makes.
-    handed = [CandidateGraph(np.empty(0), np.empty(0))]
+    """The candidates of these channels, each of which adds to those of the channels before."""
+    # Passed on, never held here: a channel can release what it was given, which is as large as what it makes.
+    passed = [CandidateGraph(np.empty(0), np.empty(0))]
     for name in names:
-        handed.append(CHANNELS[name](handed.pop(), context))
-        _refuse_nonsense(name, handed[0], context.task)
-        handed.append(handed.pop().without(context.task.forbidden))
-    return handed.pop()
+        passed.append(CHANNELS[name](passed.pop(), context))
+        passed.append(passed.pop().without(context.task.forbidden))
+    return passed.pop()
 
 
 def structure(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
@@ -200,15 +191,4 @@ def _searched(context: ChannelContext) -> Mask:
     return searched
 
 
-def _refuse_nonsense(name: str, graph: object, task: AlignmentTask) -> None:
-    """Refuse what later steps would misread without a word: a channel may come from another package."""
-    if not isinstance(graph, CandidateGraph):
-        raise ArtifactError(f"the channel {name} gave {type(graph).__name__}, not a CandidateGraph")
-    check_range(graph.sources, 0, task.num_source_entities, f"the channel {name}: sources")
-    check_range(graph.targets, task.num_source_entities, task.num_entities, f"the channel {name}: targets")
-    step = np.diff(graph.sources)
-    if bool((step < 0).any()) or bool((np.diff(graph.targets)[step == 0] <= 0).any()):
-        raise ArtifactError(f"the channel {name}: its edges are not strictly ascending by source, then target")
-    for column, values in graph.evidence.items():
-        if not bool(np.isfinite(values).all()):
-            raise ArtifactError(f"the channel {name}: its evidence {column} holds what is no number")
+CHANNELS: dict[str, Channel] = {"structure": structure, "literals": literals, "rules": rules}

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from largegnn.artifacts import CandidateGraph, EntityEmbeddings, FloatArray, IntArray
-from largegnn.matching.candidates import rank_at
+from largegnn.matching.candidates import edge_ranks
 from largegnn.matching.edge_transport import partial_plan, transport_edges
 from largegnn.matching.evidence import CSLS_PER_COSINE
 from largegnn.matching.transport import dense_plan, fits_dense
@@ -131,13 +131,11 @@ def _partial_transport(graph: CandidateGraph, added: FloatArray, context: Scorin
 def _reciprocal(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:
     """Less the mean of two ranks: each end ranks its candidates by how near they come to what these could have."""
     scores = _csls(graph, added, context)
-    # Who is the best of several looks at its own scores.
-    ranks = [
-        rank_at(own, np.float32(1.01) * scores - _best_at(other, scores))
-        for own, other in ((graph.sources, graph.targets), (graph.targets, graph.sources))
-    ]
+    # The best of several gets its own score at the other end.
+    gains = [np.float32(1.01) * scores - _best_at(ends, scores) for ends in (graph.targets, graph.sources)]
+    ranks = edge_ranks(graph, gains[0], gains[1])
     # Ranks are whole numbers: of equal ones the score decides, which is far less than half a rank.
-    return np.asarray(-(ranks[0] + ranks[1]) / 2 + 0.2 * np.tanh(scores), dtype=np.float32)
+    return np.asarray(-(ranks.source + ranks.target) / 2 + 0.2 * np.tanh(scores), dtype=np.float32)
 
 
 def _best_at(ends: IntArray, scores: FloatArray) -> FloatArray:

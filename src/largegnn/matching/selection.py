@@ -16,11 +16,9 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from largegnn.artifacts import CandidateGraph, EdgeRanks, FloatArray, IntArray
-from largegnn.matching.candidates import among_best, edge_ranks, preferred
+from largegnn.matching.candidates import edge_ranks, preferred
 
 __all__ = ["SELECTIONS", "Selection", "many_to_one", "mutual_knn", "mutual_top1", "one_to_one"]
-
-_FEW = 16  # of the best of each entity, which are found without sorting
 
 
 class Selection(Protocol):
@@ -33,8 +31,6 @@ class Selection(Protocol):
 
 def mutual_knn(graph: CandidateGraph, scores: FloatArray, k: int = 5, ranks: EdgeRanks | None = None) -> IntArray:
     """Edges that are among the k best of both ends."""
-    if ranks is None and k <= _FEW:
-        return np.flatnonzero(among_best(graph.sources, scores, k) & among_best(graph.targets, scores, k))
     ranks = edge_ranks(graph, scores) if ranks is None else ranks
     return np.flatnonzero((ranks.source <= k) & (ranks.target <= k))
 

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from largegnn.artifacts import IntArray, Mask
-from largegnn.matching.candidates import build_candidates, csls
+from largegnn.matching.candidates import csls
 from largegnn.matching.search import SearchOptions, search_both
 from largegnn.matching.selection import mutual_knn, mutual_top1
+from largegnn.matching.union import build_candidates
 from largegnn.paper.blocks import BlockEmbeddings
 
 __all__ = ["BlockPairs"]

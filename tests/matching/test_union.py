@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from largegnn.artifacts import CandidateGraph
-from largegnn.matching import merge_candidates
-from largegnn.matching.merge_candidates import grown_by, joined_with
+from largegnn.matching.union import grown_by, joined_with
 from tests.artifacts.test_candidates import Edge, edges_of, make, rows
 
 
-@pytest.fixture(params=[1, 2, 1 << 16])
-def _cut(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pieces of this many edges at most, as if there were many processors."""
-    monkeypatch.setattr(merge_candidates, "_PIECE", request.param)
-    monkeypatch.setattr(merge_candidates, "num_processors", lambda: 64)
-
-
-@pytest.mark.usefixtures("_cut")
 def test_a_join_by_hand() -> None:
     """(0, 7) is there, (0, 6) comes twice, (4, 5) is new."""
     graph = make({(0, 5): (0.5, 1), (0, 7): (0.25, 2), (3, 5): (0.75, 3)})
@@ -32,8 +22,6 @@ def test_a_join_by_hand() -> None:
     assert joined_with(graph, rows([(1, 5)])).column("name").tolist() == [1, 2, 0, 3], "nothing known is 0"
 
 
-@pytest.mark.usefixtures("_cut")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     edges=st.dictionaries(st.tuples(st.integers(0, 4), st.integers(5, 9)), st.tuples(*[st.integers(-8, 8)] * 2)),
     pairs=st.lists(st.tuples(st.integers(0, 4), st.integers(5, 9) | st.just(2**31 - 1)), max_size=12),
