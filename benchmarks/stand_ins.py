@@ -1,8 +1,8 @@
 """Are the weights right that stand in where there is nothing to learn them from? `stand_ins.py FOLDER ... [--page]`.
 
 A confidence is a weighted sum of a pair's evidence and of its margins; the weights are learnt by the valid links, drawn
-to weights that every scoring brings along (`StandIn` in `largegnn.matching.scorings`), and are these where there are
-too few valid links. Here the default training is run with
+to the default weights of every scoring (`DefaultWeights` in `largegnn.matching.scorings`), and are these where there
+are too few valid links. Here the default training is run with
 train links as seeds, by every scoring, without the test links. The mutual first choices that touch a valid link judge:
 how well do the weights order right pairs before wrong ones (AUC: 1 always, .5 by chance)? Beside the weights that stand
 in: weights fitted to the judged pairs of all other sets, which is what choosing anew would give a new set, and weights
@@ -31,7 +31,7 @@ import largegnn.matching.match as stage
 from largegnn import api
 from largegnn.artifacts import AlignmentTask
 from largegnn.matching.confidence.calibration import calibrate
-from largegnn.matching.confidence.labelled_pairs import Weights, judge
+from largegnn.matching.confidence.labelled_pairs import Weights, label_pairs
 from largegnn.matching.confidence.logistic import fit_logistic
 from largegnn.paper.origin import Origin, origin_of
 from largegnn.paper.pages import mean_text, put_table
@@ -75,7 +75,7 @@ def judged_pairs(folder: Path, seed: int, runs: Path) -> Iterator[Judged]:
             run_pipeline(place, None, settings, force="match", last="match")
         pairs, features, best, valid, _, _, (weights, offset) = handed.call_args.args
         first = np.flatnonzero(best)
-        found = judge(pairs[first], valid)
+        found = label_pairs(pairs[first], valid)
         origin = origin_of(settings, [folder], protocol={"judged by": "first choices that touch a valid link"})
         own = np.asarray(features, dtype=np.float64)[first][found.rows]
         stand_in = Weights(np.asarray(weights), offset)

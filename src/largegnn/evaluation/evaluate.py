@@ -1,9 +1,14 @@
-"""The stage `evaluate`: how good an alignment is by the test links, which no other stage reads (section 6).
+"""Evaluate an alignment by the test links, which no other step reads (section 6).
 
-Ideal setting: every test source ranks all test targets and the other way round, for each scoring; where that is too
-much work for the device, cosine and CSLS rank an even sample of the test links, still among all of them. Real setting:
-pairs among all entities that are no seeds, judged by the test links. Every figure comes with its protocol.
-Valid links that are no seeds take part like any other entity; a pair that is one of them counts neither way.
+In: the task with its test links, vectors, the alignment. Out: an `Evaluation`, figures with the protocol they were
+measured under. Ideal setting: every test source ranks all test targets and the other way round, for each scoring; where
+that is too much work for the device, cosine and CSLS rank an even sample of the test links, still among all of them.
+Real setting: pairs among all entities that are no seeds, compared with the test links. Valid links that are no seeds
+take part like any other entity; a pair that is one of them counts neither way.
+Most ranks need no count: a pair that neither end lists among its nearest is no nearer than the last that either end
+lists. So a cosine that an end does not list is at most its last one; and a CSLS, 2 cos - r - r', at most its last
+cosine less its mean r, since the other end adds its own last less its own mean, which is at most 0. A link that scores
+higher has all its rivals in the lists, and its rank there is its rank.
 """
 
 from __future__ import annotations
@@ -158,7 +163,7 @@ def _protocol(
 
 
 class _TestRanking:
-    """The test entities of either side rank each other, each among its nearest candidates."""
+    """Ranks of the test entities of either side, each among its nearest candidates."""
 
     def __init__(
         self,
@@ -270,7 +275,7 @@ class _TestRanking:
     def _by_chunks(self) -> dict[Scoring, Ranks]:
         """Ranks by cosine and by CSLS of as many links as the device ranks in minutes, a chunk of them at a time.
 
-        What the search has shown already is not counted again, which is most of it.
+        What the search has shown already, most of it, is not counted again.
         """
         shown, is_shown = self._by_search()
         width = self._embeddings.vectors.shape[1] * (1.0 - float(is_shown.mean()))
@@ -314,14 +319,14 @@ class _TestRanking:
 
     def _by_transport(self, edge_scores: FloatArray, cosine_weight: float = 1.0) -> Ranks:
         """Ranks by the transport plan over all pairs, or over the candidates where those are too many."""
-        index = np.zeros(self._task.num_entities, dtype=np.int64)  # edges are many: looked up, not searched for
+        index = np.zeros(self._task.num_entities, dtype=np.int64)  # edges are many: a table, not a search
         index[self._sources], index[self._targets] = np.arange(len(self._sources)), np.arange(len(self._targets))
         rows, columns = index[self._graph.sources], index[self._graph.targets]
-        shape, how = (len(self._sources), len(self._targets)), (self._match.temperature, self._match.iterations)
+        shape, options = (len(self._sources), len(self._targets)), (self._match.temperature, self._match.iterations)
         if not self._is_small:
-            return self._by_edges(transport_edges(rows, columns, edge_scores, shape, *how), _SAME_PLAN)
+            return self._by_edges(transport_edges(rows, columns, edge_scores, shape, *options), _SAME_PLAN)
         weight = cosine_weight if "similarity" in self._graph.evidence else 1.0
-        everywhere = dense_plan(*self._vectors(), (rows, columns), edge_scores, *how, self._device, weight)
+        everywhere = dense_plan(*self._vectors(), (rows, columns), edge_scores, *options, self._device, weight)
         return rank_matrix(everywhere, *self._indices, _SAME_PLAN)
 
 

@@ -60,14 +60,14 @@ SCORINGS: tuple[Scoring, ...] = ("cosine", "csls")
 SAME_SCORE = 1e-6
 # Multiplications for the ranks by cosine and CSLS: some ten minutes on two cores, on a GPU one or two.
 MOST_PRODUCTS = {"cpu": 1e13, "cuda": 2e15}
-_PIECE = 1 << 14  # rows looked at in one go
+_PIECE = 1 << 14  # rows read in one go
 _COUNTED_AT_ONCE = 1 << 23  # entries compared in one go
 _EDGES_AT_ONCE = 1 << 18  # that one processor counts, at least
 
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Where each link's true partner stands, 1 = best: (k,) int64, seen from either side."""
+    """Where each link's true partner stands, 1 = best: (k,) int64, from either side."""
 
     source_to_target: IntArray
     target_to_source: IntArray

@@ -35,7 +35,7 @@ __all__ = [
     "structure",
 ]
 
-_WALKS = 2  # times that pairs are proposed, after one pass of support each
+_PROPOSALS = 2  # times that pairs are proposed, after one pass of support each
 _PASSES = 2  # of support in the end
 _NEAREST = 5  # neighbourhood of CSLS over few candidates
 
@@ -44,7 +44,7 @@ _NEAREST = 5  # neighbourhood of CSLS over few candidates
 class ChannelContext:
     """The input of a channel: the graphs without test links, the seeds (k, 2), vectors, and what the search found.
 
-    `weights` say what one unit of each kind of evidence adds to a cosine, `similarity_weights` how much vectors and
+    `weights` is what one unit of each kind of evidence adds to a cosine, `similarity_weights` how much vectors and
     literals count in the similarity of both. `rule_candidates` is how many pairs rules may propose for each source.
     """
 
@@ -83,7 +83,7 @@ def structure(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
 
 
 def literals(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
-    """The pairs that names and values propose, with their evidence; vectors and literals become one `similarity`.
+    """Add the pairs proposed by names and values, with evidence; combine vectors and literals into one `similarity`.
 
     `similarity_csls` is the CSLS of the similarity.
     """
@@ -111,9 +111,9 @@ def relocalised(graph: CandidateGraph, k: int) -> CandidateGraph:
 def similarity_weights(
     links: IntArray, source_neighbors: Neighbors, literal_evidence: LiteralEvidence
 ) -> dict[str, float]:
-    """How much vectors and literals count: the share of held-out links (l, 2) whose target either ranks first.
+    """How much vectors and literals count: the share of held-out links (l, 2) whose target each ranks first.
 
-    Without links both count fully. Both are ranked among all free entities, so a view that cannot tell links apart
+    Without links both count fully. Both are ranked among all free entities, so a view that cannot distinguish links
     counts for nothing.
     """
     if not len(links):
@@ -160,31 +160,31 @@ def _with_similarity(graph: CandidateGraph, context: ChannelContext) -> Candidat
 
 
 def rules(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
-    """How many matched neighbours speak for each pair, by the seeds and by the pairs both sides prefer.
+    """How many matched neighbours support each pair, by the seeds and by the pairs that are best at both ends.
 
     Where there are vectors to compare by, pairs next to matched pairs become candidates too.
     """
     weight = context.weights.get("support", 0.0)
     if not weight or not len(graph):
         return graph.with_evidence(support=np.zeros(len(graph), dtype=np.float32))
-    walks = _WALKS if context.rule_candidates and "cosine" in graph.evidence else 0
+    proposals = _PROPOSALS if context.rule_candidates and "cosine" in graph.evidence else 0
     # CSLS counts a cosine twice.
     finder, matched = SupportFinder(context.task, context.seeds, CSLS_PER_COSINE * weight), None
-    for _ in range(walks):
+    for _ in range(proposals):
         matched = finder.matched(graph, finder.add_to(graph, graph.column(csls_column(graph)), 1, matched)[0])
         proposed = finder.propose(matched, _searched(context), context.rule_candidates)
         graph, is_new = grown_by(graph, proposed)
         del proposed
         graph = _with_cosines(graph, is_new, context)
-        if "similarity" in graph.evidence:  # literals were not asked about the new pairs
+        if "similarity" in graph.evidence:  # the new pairs have no literal evidence
             graph = _with_similarity(graph, context)
-    passes = _PASSES if walks else _PASSES + 1
+    passes = _PASSES if proposals else _PASSES + 1
     support = finder.add_to(graph, graph.column(csls_column(graph)), passes, matched)[1]
     return graph.with_evidence(support=support)
 
 
 def _searched(context: ChannelContext) -> Mask:
-    """Which entities a search found something for, (n,): others have no vector to be compared by."""
+    """The entities that a search found neighbours for, (n,): others have no vector to compare."""
     searched = np.zeros(context.task.num_entities, dtype=bool)
     for found in (context.source_neighbors, context.target_neighbors):
         searched[found.queries[(found.ids >= 0).any(axis=1)]] = True

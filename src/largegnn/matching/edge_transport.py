@@ -100,7 +100,7 @@ def partial_plan(
 ) -> FloatArray:
     """The logarithm of the plan of each edge (e,), by scores that are half of a CSLS in most uses.
 
-    A pair whose score is below `none` has little to win: CSLS is 0 where an entity is no nearer than the nearest
+    A pair whose score is below `none` gets little mass: CSLS is 0 where an entity is no nearer than the nearest
     neighbours of both ends are on average. `num_links` is how much the plan should hold in all, if that is known: then
     `none` moves in each step until it does.
     """
@@ -130,7 +130,7 @@ def partial_plan(
         _divide(kernel.times_rows(row_factors), np.full(1, price), columns, column_factors)
         if num_links is not None and num_links > 0:
             held = num_columns - float(np.exp(columns + price).sum())
-            # More than there are: no counterpart must cost less.
+            # More than there are: to have no counterpart must cost less.
             move = abs(move) * (1 if held > num_links else -1) * (1.2 if (move > 0) == (held > num_links) else 0.5)
             price = min(max(price + move, start + _FARTHEST_MOVE[0]), start + _FARTHEST_MOVE[1])
 

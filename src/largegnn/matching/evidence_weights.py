@@ -1,10 +1,10 @@
-"""Several kinds of evidence become one similarity, with weights that are learnt from the pairs that are surely right.
+"""Learn weights that combine several kinds of evidence into one similarity, from the most confident pairs.
 
 In: a candidate graph and columns of evidence (e, c) of its edges. Out: weights (c,), none below zero, that add up to 1.
 The idea: pairs that are each other's clear best by the present weights are taken for right, the other candidates of
-their ends for wrong; a logistic regression says which evidence tells them apart; then the same again. Evidence that
-does not separate gets no weight, so a column of noise does no harm. With known links these are the right ones.
-Cost: a few regressions over the edges of the sure pairs.
+their ends for wrong; a logistic regression finds which evidence separates them; this is repeated. Evidence that does
+not separate gets no weight, so a column of noise does no harm. With known links these are the right ones.
+Cost: a few regressions over the edges of the confident pairs.
 """
 
 from __future__ import annotations

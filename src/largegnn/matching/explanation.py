@@ -1,9 +1,9 @@
-"""Why a pair: the matched neighbours that speak for it, with the relations that join them.
+"""Explain a pair by its matched neighbours, with the relations that join them.
 
-In: the triples, the relations that answer to each other, one pair of entities. Out: neighbour pairs that are matched,
-strongest first, each with the relations on both sides. How much one says is how far the relations narrow the entity
-down (see `neighbor_rows`), and how likely they say the same: their score in the run, or a tenth where it has none.
-Cost: a pass over the triples for each question, and none after `prepare`, which sorts them all once.
+In: the triples, the aligned relations, pairs of entities. Out: neighbour pairs that are matched, strongest first, each
+with the relations on both sides. The weight of one is how far its relations narrow the entity down (`neighbor_rows`),
+times how likely they mean the same: their score in the run, or a tenth where it has none.
+Cost: a pass over the triples for each call, and none after `prepare`, which sorts them all once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Hops = dict[int, list[Hop]]
 
 @dataclass(frozen=True)
 class MatchedNeighbors:
-    """A matched pair next to the two entities, the relations that lead to it on either side, and how much it says."""
+    """A matched pair next to the two entities, the relations that lead to it on either side, and its weight."""
 
     source: int
     target: int
@@ -42,7 +42,7 @@ class MatchedNeighbors:
 
 
 class TripleIndex:
-    """The triples of a task by the entities at their ends, and how likely relations say the same."""
+    """The triples of a task by the entities at their ends, and how likely relations mean the same."""
 
     def __init__(self, task: AlignmentTask, relations: RelationAlignment) -> None:
         self._triples, self._num_entities = task.triples, task.num_entities
@@ -52,7 +52,7 @@ class TripleIndex:
         self._sorted: tuple[IntArray, IntArray] | None = None
 
     def prepare(self) -> None:
-        """Sort the triples by their ends, for those who have many questions."""
+        """Sort the triples by their ends, for many calls."""
         ends = np.concatenate([self._triples[:, 0], self._triples[:, 2]])
         order = np.argsort(ends, kind="stable")
         ptr = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=self._num_entities))])
@@ -72,7 +72,7 @@ class TripleIndex:
         return found
 
     def weights(self, entities: Iterable[int]) -> dict[int, dict[Hop, float]]:
-        """How much a hop that ends at each of these entities tells: the fewer others do as well, the more."""
+        """The weight of a hop that ends at each of these entities: the fewer other hops do, the higher."""
         found: dict[int, dict[Hop, float]] = {}
         for entity, (triples, is_forward) in self._near(entities).items():
             there = triples[:, 0] != triples[:, 2]
@@ -84,7 +84,7 @@ class TripleIndex:
         return found
 
     def likelihood(self, source: Hop, target: Hop) -> float:
-        """How likely two relations say the same."""
+        """How likely two relations mean the same."""
         is_inverse = source.is_forward != target.is_forward
         return self._scores.get((source.relation, target.relation, is_inverse), UNKNOWN_LIKELIHOOD)
 

@@ -1,11 +1,11 @@
-"""Each entity's neighbours with the relation that leads to them, and how much that narrows the entity down.
+"""Compute each entity's neighbours with the relation that leads to them, and how much that narrows the entity down.
 
 In: the triples of one graph. Out: `NeighborRows`, for each entity its neighbours ascending, one entry for each relation
 and direction; or `WayRows`, the same by relation.
 A way is a relation with a direction: 2 r leaves the entity by relation r, 2 r + 1 arrives by it.
-The idea: a triple from a to s by a relation with which a reaches m entities tells s from m - 1 others, hence the weight
+The idea: a triple from a to s by a relation with which a reaches m entities leaves m possible s, hence the weight
 m ** -1/4. Each a, in ascending order, notes itself in the rows of its neighbours: so the rows come out sorted, and
-nothing is sorted. Triples from an entity to itself say nothing and are left out.
+nothing is sorted. Triples from an entity to itself are ignored.
 Cost: linear in triples and entities; some 40 bytes a triple while it runs, 24 in the result.
 """
 
@@ -120,7 +120,7 @@ def _note_neighbors(
     ways_there: IntArray,
     reaches: IntArray,
 ) -> None:
-    """Each entity, ascending, notes itself in the rows of others, with how many entities it reaches the same way."""
+    """Write each entity, ascending, into the rows of others, with how many entities it reaches the same way."""
     for entity in range(len(ends)):
         for index in range(ptr[entity], ptr[entity + 1]):
             counts[ways[index]] += 1

@@ -1,11 +1,11 @@
-"""Candidates by walking: pairs next to matched pairs, by relations that answer to each other.
+"""Propose candidate pairs next to matched pairs, by aligned relations.
 
-In: matched pairs, and how often relations were seen together. Out: for each source the few targets that most speaks
-for, whether or not a search found them.
-The idea: from s along a relation to a, from a to its counterpart b, and from b back along a relation that answers to
-the first. What a and b lead to in great number is not aligned: it proposes much and says little.
-Which relations answer to which is found once: most pairs of relations that were seen together are chance.
-Cost: each way from a source times the few ways that answer to it; at most `_MOST_REACHED` targets for each.
+In: matched pairs, and how often relations occur together. Out: for each source the few targets with most support,
+whether or not a search found them.
+The idea: from s along a relation to a, from a to its counterpart b, and from b back along a relation aligned with the
+first. A relation by which a or b reaches many entities is skipped: it proposes many pairs with little support.
+Which relations are aligned is found once: most pairs of relations that occur together do so by chance.
+Cost: each way from a source times the few ways aligned with it; at most `_MOST_REACHED` targets for each.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from largegnn.matching.relations import Counterparts, RelationCounts, likelihood
 __all__ = ["propose_pairs"]
 
 _MOST_REACHED = 50  # entities that a way may lead to
-_LEAST_LIKELY = 0.15  # of two relations that are aligned; above that of relations nothing is known of
+_LEAST_LIKELY = 0.15  # of two aligned relations; above that of relations which never occurred together
 
 
 class AlignedWays(NamedTuple):
-    """The target ways that likely say what source relation i says: `ways[ptr[i]:ptr[i + 1]]`, ascending, how likely."""
+    """The target ways aligned with source relation i: `ways[ptr[i]:ptr[i + 1]]`, ascending, and their likelihoods."""
 
     ptr: IntArray
     ways: IntArray
@@ -37,7 +37,7 @@ class AlignedWays(NamedTuple):
 
 
 def aligned_ways(counts: RelationCounts) -> AlignedWays:
-    """The ways that are aligned, of those seen together."""
+    """The aligned ways among those that occur together."""
     relations = np.repeat(np.arange(len(counts.ptr) - 1), np.diff(counts.ptr))
     likely = likelihoods(counts, relations)
     keep = np.flatnonzero(likely >= _LEAST_LIKELY)
@@ -80,8 +80,8 @@ def rule_piece(
     sources, targets = allowed[:split], allowed[split:]
     found = np.empty((int(sources[first:last].sum()) * number, 2), dtype=np.int32)
     strengths, reached = np.zeros(num_targets, dtype=np.float32), np.empty(num_targets, dtype=np.int32)
-    how = (near_source, matched, back, aligned, sources, targets, number, strengths, reached, found)
-    return found[: _walk(first, last, *how)].copy()  # what was not filled is given back
+    rows = (near_source, matched, back, aligned, sources, targets, number, strengths, reached, found)
+    return found[: _walk(first, last, *rows)].copy()  # without the rows that were not filled
 
 
 @compiled
@@ -143,7 +143,7 @@ def _return(
 ) -> int:
     """Walk from a counterpart to the targets that lead to it as the source led to its neighbour; how many are reached.
 
-    A way to the counterpart is seen from it the other way round.
+    A way to the counterpart is the reverse way for it.
     """
     relation = source_way >> 1
     begin, end = back.ptr[counterpart], back.ptr[counterpart + 1]
@@ -152,14 +152,14 @@ def _return(
         low, high = _range_of(back.ways, begin, end, target_way ^ 1)
         if high - low > _MOST_REACHED:
             continue
-        said = strength * likely * (high - low) ** REACH_EXPONENT if high > low else 0.0
+        support = strength * likely * (high - low) ** REACH_EXPONENT if high > low else 0.0
         for index in range(low, high):
             target = back.ids[index]
             if is_target[target]:
                 if strengths[target] == 0:
                     reached[num_reached] = target
                     num_reached += 1
-                strengths[target] += said
+                strengths[target] += support
     return num_reached
 
 

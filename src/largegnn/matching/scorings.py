@@ -1,12 +1,12 @@
-"""How the edges of a candidate graph are scored: our scorings.
+"""Score the edges of a candidate graph: cosine, CSLS, transport, partial transport, reciprocal ranks.
 
 In: a `CandidateGraph` and the evidence that is added to a cosine, already weighed. Out: one score for each edge.
-`cosine` is the plain similarity, `csls` takes off how near an entity is to everything (Lample et al., 2018),
+`cosine` is the plain similarity, `csls` subtracts how near an entity is to all others (Lample et al., 2018),
 `transport` lets all entities of both sides compete for each other (Sinkhorn), which suits graphs where nearly every
-entity has a counterpart; `partial_transport` does so where many have none, too. `reciprocal` asks at which rank each
-end would take the other, if it looked at how much the other prefers it (RInf, Zeng et al., 2021).
-A scoring also says what a margin is worth that has no rival, and how sure its margins are where nothing was learnt. A
-plain function of the same arguments will do for a scoring of one's own.
+entity has a counterpart; `partial_transport` does so where many have none, too. `reciprocal` combines the ranks of both
+ends, where each end prefers candidates that prefer it (RInf, Zeng et al., 2021).
+A scoring also has the margin of an edge without a rival, and default weights for a score without valid links. A plain
+function with the same arguments is a scoring, too.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ScoringContext:
-    """What a scoring may look at besides the graph: the vectors behind it, how to balance a transport, how many links
-    are expected among the entities (None where nobody knows), and what a cosine counts in the similarity of a pair.
+    """The input of a scoring besides the graph: the vectors, how to balance a transport, how many links are expected
+    among the entities (None where unknown), and what a cosine counts in the similarity of a pair.
     """
 
     embeddings: EntityEmbeddings
@@ -58,7 +58,7 @@ ScoreFunction = Callable[[CandidateGraph, FloatArray, ScoringContext], FloatArra
 
 @dataclass(frozen=True)
 class DefaultWeights:
-    """Weights where there is nothing to learn them from: of columns of evidence, of both margins, and an offset."""
+    """Weights without valid links to learn them from: of columns of evidence, of both margins, and an offset."""
 
     evidence: Mapping[str, float]
     margins: tuple[float, float]
@@ -81,7 +81,7 @@ def scoring_of(name: str) -> Scoring:
 
 
 def weighted_evidence(graph: CandidateGraph, weights: Mapping[str, float]) -> FloatArray:
-    """What the evidence beside the vectors adds to the cosine of each edge, (e,)."""
+    """What the evidence besides the vectors adds to the cosine of each edge, (e,)."""
     added = np.zeros(len(graph), dtype=np.float32)
     for name, weight in weights.items():
         if weight and name in graph.evidence:

@@ -3,7 +3,7 @@
 In: vectors of queries (q, d) and of a corpus (c, d), of any length, in memory or memory-mapped, with masks of what is
 covered and the ids of the rows. Out: `Neighbors`, for each query the ids and cosines of its k nearest, by (-score,
 row), and how they were found.
-All checks are here, so that a searcher sees only rows with a direction: uncovered rows and vectors of zeros find
+All checks are here, so that a searcher gets only rows with a direction: uncovered rows and vectors of zeros find
 nothing and are never found. "auto" searches exactly on a GPU, and on the processor up to the size where that takes a
 minute or so; beyond, by inverted lists (IVF). HNSW answers a query fastest but takes far longer to build than IVF,
 which does not pay where each corpus is searched once.
@@ -67,7 +67,7 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         if not 0 < self.recall <= 1:
-            raise InputError("no such recall", expected="more than 0, at most 1", found=str(self.recall))
+            raise InputError("invalid recall", expected="more than 0, at most 1", found=str(self.recall))
         if not 0 < self.most_read <= 1:
             raise InputError("no such share of lists", expected="more than 0, at most 1", found=str(self.most_read))
         if self.max_memory_gb <= 0 or self.recall_sample < 1:
@@ -156,7 +156,7 @@ def _check(queries: npt.NDArray[Any], corpus: npt.NDArray[Any], k: int, method: 
     if method != "auto":
         SEARCHERS[method]
     if k < 1:
-        raise InputError("a search needs neighbours to look for", expected="k of at least 1", found=str(k))
+        raise InputError("a search needs at least one neighbour", expected="k of at least 1", found=str(k))
     if queries.ndim != 2 or corpus.ndim != 2 or queries.shape[1] != corpus.shape[1]:
         raise ArtifactError(f"a search needs (q, d) and (c, d) arrays, not {queries.shape} and {corpus.shape}")
 

@@ -1,4 +1,4 @@
-"""Which candidate pairs may be accepted, by what they score: our selections.
+"""Select the candidate pairs that may be accepted, by their scores.
 
 In: a `CandidateGraph` and a score for each edge, and the ranks of the edges at their ends where they are known
 already. Out: the indices of the selected edges, ascending.

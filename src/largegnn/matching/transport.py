@@ -1,4 +1,4 @@
-"""Balance all scores between two sides by optimal transport, so that no candidate is the best of everyone (Sinkhorn).
+"""Balance all scores between two sides by optimal transport, so that no candidate is the best of all (Sinkhorn).
 
 In: a matrix of scores (q, c) of queries and candidates, higher is closer, -inf is "no candidate"; or vectors, and the
 scores of candidate edges that replace their cosines. Out: the logarithm of the transport plan, to be ranked along rows

@@ -13,11 +13,11 @@ from largegnn.matching.confidence.calibration import Calibration, calibrate
 from largegnn.matching.confidence.link_count import LinkCount, estimate_links
 
 Array = npt.NDArray[Any]
-STAND_IN = ((1.0, 1.5, 1.0), -1.0)
+DEFAULT_WEIGHTS = ((1.0, 1.5, 1.0), -1.0)
 
 
 @dataclass(frozen=True)
-class World:
+class SyntheticPairs:
     """Two graphs of equal size, the pairs that are each other's first choice in them, and some other candidates.
 
     Entities of high degree have a counterpart more often. Some links are found; of the entities left over, some choose
@@ -48,12 +48,12 @@ class World:
 
     def calibrated(self) -> tuple[Calibration, tuple[ReliabilityRow, ...] | None]:
         links = self.count_links()
-        return calibrate(self.pairs, self.features, self.best, self.valid, links, self.num_free, STAND_IN)
+        return calibrate(self.pairs, self.features, self.best, self.valid, links, self.num_free, DEFAULT_WEIGHTS)
 
 
-def make_world(
+def synthetic_pairs(
     *, all_linked: bool, num_valid: int, found: float = 0.4, num_side: int = 4_000, overlap: float = 1.0, seed: int = 0
-) -> World:
+) -> SyntheticPairs:
     """`found` is the share of the links that are first choices; the higher `overlap`, the worse features tell."""
     rng = np.random.default_rng(seed)
     degrees = rng.geometric(0.2, num_side)
@@ -89,4 +89,6 @@ def make_world(
         axis=1,
     )
     features[~best] -= 1.0
-    return World(both, num_side, seeds, valid, open_links, pairs[order], features[order], best[order], true[order])
+    return SyntheticPairs(
+        both, num_side, seeds, valid, open_links, pairs[order], features[order], best[order], true[order]
+    )

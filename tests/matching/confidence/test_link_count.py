@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from largegnn.matching.confidence.link_count import estimate_links
-from tests.matching.confidence.synthetic_pairs import make_world
+from tests.matching.confidence.synthetic_pairs import synthetic_pairs
 
 
 @pytest.mark.parametrize("num_valid", [50, 250, 900])
 def test_known_links_like_all_entities_say_that_all_have_a_counterpart(num_valid: int) -> None:
     shares = []
     for seed in range(6):
-        links = make_world(all_linked=True, num_valid=num_valid, seed=seed).count_links()
+        links = synthetic_pairs(all_linked=True, num_valid=num_valid, seed=seed).count_links()
         assert links.values[-1] == 3_900  # all but the hundred seeds
         shares.append(links.weights[-1])
     assert np.mean(shares) > 0.5
@@ -21,15 +21,15 @@ def test_known_links_like_all_entities_say_that_all_have_a_counterpart(num_valid
 def test_known_links_of_well_known_entities_say_that_others_have_none(num_valid: int) -> None:
     ratios = []
     for seed in range(6):
-        world = make_world(all_linked=False, num_valid=num_valid, seed=seed)
-        assert world.num_links < 2_100
-        ratios.append(world.count_links().mean / world.num_links)
+        drawn = synthetic_pairs(all_linked=False, num_valid=num_valid, seed=seed)
+        assert drawn.num_links < 2_100
+        ratios.append(drawn.count_links().mean / drawn.num_links)
     assert 0.75 < np.mean(ratios) < 1.35
     assert np.std(ratios) < 0.3
 
 
 def test_it_is_a_distribution() -> None:
-    links = make_world(all_linked=False, num_valid=80).count_links()
+    links = synthetic_pairs(all_linked=False, num_valid=80).count_links()
     assert links.weights.sum() == pytest.approx(1.0)
     assert links.weights.min() >= 0
     assert (np.diff(links.values) >= 0).all()

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from largegnn.artifacts import ReliabilityRow
-from largegnn.matching.confidence.labelled_pairs import JudgedPairs
-from largegnn.matching.confidence.reliability import judged_reliability, reliability
-from tests.matching.confidence.synthetic_pairs import make_world
+from largegnn.matching.confidence.labelled_pairs import LabelledPairs
+from largegnn.matching.confidence.reliability import reliability, reliability_by_labels
+from tests.matching.confidence.synthetic_pairs import synthetic_pairs
 
 
 def check(row: ReliabilityRow, expected: tuple[float | None, ...]) -> None:
@@ -32,24 +32,24 @@ def test_the_judged_speak_for_all() -> None:
     count 1 and 2, so it is 1 in 4.
     """
     confidence = np.array([0.95] * 6 + [0.05])
-    judged = JudgedPairs(
+    judged = LabelledPairs(
         rows=np.array([0, 1, 2]),
         right=np.array([True, False, False]),
         ends=np.array([(True, True), (True, False), (True, True)]),
         folds=np.zeros(3, dtype=np.int64),
     )
     for ends_per_wrong, share in ((2.0, 1 / 2.5), (1.0, 1 / 4)):
-        table = judged_reliability(confidence, np.full(3, 0.95), judged, ends_per_wrong)
+        table = reliability_by_labels(confidence, np.full(3, 0.95), judged, ends_per_wrong)
         check(table[9], (0.9, 1.0, 6, 0.95, share, 3))
         check(table[0], (0.0, 0.1, 1, 0.05, None, 0))
 
 
 @pytest.mark.parametrize("all_linked", [True, False])
 def test_the_rows_add_up_and_keep_what_they_say(all_linked: bool) -> None:
-    world = make_world(all_linked=all_linked, num_valid=1_500, num_side=8_000)
-    calibration, table = world.calibrated()
+    drawn = synthetic_pairs(all_linked=all_linked, num_valid=1_500, num_side=8_000)
+    calibration, table = drawn.calibrated()
     assert table is not None
-    assert sum(row.pairs for row in table) == world.best.sum()
+    assert sum(row.pairs for row in table) == drawn.best.sum()
     assert sum(row.judged for row in table) == calibration.num_judged
     full = [row for row in table if row.judged > 60]
     assert len(full) >= 3

@@ -1,12 +1,12 @@
-"""Calibration: how likely a pair is right among all entities, by the valid links; with how sure that is.
+"""Calibrate by the valid links how likely a pair is right, among all entities, with an interval.
 
 In: pairs with features, the valid links, and how many links there may be. Out: a `Calibration` that turns features
 into a confidence, and keeps a sample of the curves that agree with the valid links, for intervals.
 The idea, in three steps, each in a file of its own:
-1. `judged`: pairs that touch a valid link are known to be right or wrong; by them the features become one number.
+1. `labelled_pairs`: pairs that touch a valid link are right or wrong for certain; by them features become one number.
 2. `link_count`: how many links there are at all, since most entities may have no counterpart.
 3. `posterior`: the curves from evidence to precision that agree with both.
-Where many pairs are judged, the curves are bent to them (`_bend`). Pairs that are not both ends' first choice have
+Where many pairs are labelled, the curves are bent to them (`_bend`). Pairs that are not both ends' first choice have
 curves of their own: the same, shifted, by how many valid links are among them.
 The numbers mean what they say if valid links are a random sample of all links. With fewer than 30 valid links nothing
 is calibrated: there is a score that orders pairs, and no confidence.
@@ -26,10 +26,10 @@ import numpy.typing as npt
 from largegnn.artifacts import IntArray, Mask, ReliabilityRow, are_among
 from largegnn.errors import ArtifactError
 from largegnn.machine.deferred import deferred
-from largegnn.matching.confidence.labelled_pairs import Evidence, JudgedPairs, Weights, judge, learn_evidence
+from largegnn.matching.confidence.labelled_pairs import Evidence, LabelledPairs, Weights, label_pairs, learn_evidence
 from largegnn.matching.confidence.link_count import LinkCount
 from largegnn.matching.confidence.posterior import Curves, Histogram, OtherPairs, fit_curves, histogram
-from largegnn.matching.confidence.reliability import judged_reliability
+from largegnn.matching.confidence.reliability import reliability_by_labels
 
 if TYPE_CHECKING:
     from scipy import optimize, special
@@ -41,7 +41,7 @@ __all__ = ["FEWEST_VALID", "Calibration", "CurveRow", "calibrate", "uncalibrated
 Floats = npt.NDArray[np.float64]
 
 FEWEST_VALID = 30
-_PER_BEND, _MOST_BENDS, _BEND_PRIOR = 40, 16, 5.0  # judged pairs for each knot of the bend; pairs that speak for none
+_PER_BEND, _MOST_BENDS, _BEND_PRIOR = 40, 16, 5.0  # labelled pairs for each knot of the bend; pairs that speak for none
 _OTHER_SHIFT, _OTHER_SPREAD = -1.0, 1.0  # of the log-odds of pairs that are not both ends' first choice
 _GOLDEN = (np.sqrt(5) - 1) / 2
 
@@ -59,13 +59,13 @@ class CurveRow:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What the valid links taught: weights of the features, and curves from evidence to precision.
+    """What was learnt from the valid links: weights of the features, and curves from evidence to precision.
 
     It rests on `num_valid` valid links; `num_judged` first choices touch one of them, `num_right` are one.
     `num_links` estimates the links among entities that are no seeds, with a 90 % interval; of the wrong first choices,
     the share `wrong_touching` has an end with a counterpart elsewhere. The curves are read at `knots` of evidence,
     where `bend` is added to their log-odds. If `is_calibrated` is False there were too few valid links: what `rate`
-    gives is a score that orders pairs and says nothing of how many are right.
+    gives is a score that orders pairs and is no estimate of how many are right.
     """
 
     weights: tuple[float, ...]
@@ -124,39 +124,39 @@ def calibrate(
     valid: IntArray,
     links: LinkCount,
     num_free: tuple[int, int],
-    stand_in: tuple[tuple[float, ...], float],
+    default: tuple[tuple[float, ...], float],
 ) -> tuple[Calibration, tuple[ReliabilityRow, ...] | None]:
     """A calibration of pairs (p, 2) with features (p, f) by valid links (v, 2), and how reliable it is by the same.
 
-    `best` (p,) are both ends' first choice. There are `num_free` sources and targets that may be matched; `stand_in`
-    are weights and offset for features that little is known of. The reliability is None where nothing is calibrated.
+    `best` (p,) are both ends' first choice. There are `num_free` sources and targets that may be matched; `default`
+    are weights and offset without enough valid links. The reliability is None where nothing is calibrated.
     """
     features = np.asarray(features, dtype=np.float64)
-    if features.ndim != 2 or not len(pairs) == len(features) == len(best) or features.shape[1] != len(stand_in[0]):
-        raise ArtifactError("pairs, features, first choices and stand-in weights must fit together")
+    if features.ndim != 2 or not len(pairs) == len(features) == len(best) or features.shape[1] != len(default[0]):
+        raise ArtifactError("pairs, features, first choices and default weights must fit together")
     if len(valid) < FEWEST_VALID or not best.any():
-        return uncalibrated(*stand_in, links.mean, len(valid)), None
+        return uncalibrated(*default, links.mean, len(valid)), None
     first = np.flatnonzero(best)
-    judged = judge(pairs[first], valid)
-    evidence = learn_evidence(features[first], judged, Weights(np.asarray(stand_in[0]), stand_in[1]))
+    labelled = label_pairs(pairs[first], valid)
+    evidence = learn_evidence(features[first], labelled, Weights(np.asarray(default[0]), default[1]))
     counts = histogram(evidence.all)
     other = np.flatnonzero(~best)
     others = OtherPairs(len(other), int(are_among(pairs[other], valid).sum()))
-    curves = fit_curves(counts, judged, evidence.judged, others, len(valid), links, num_free)
-    bend = _bend(counts, judged, evidence, curves)
+    curves = fit_curves(counts, labelled, evidence.labelled, others, len(valid), links, num_free)
+    bend = _bend(counts, labelled, evidence, curves)
     other_counts = histogram(evidence.weights.evidence(features[other]))
     shifts = _other_shifts(curves, other_counts, others.num_right, len(valid))
     knots = np.union1d(counts.centres, other_counts.centres)
     num_wrong = float(counts.counts @ (1 - curves.precision(counts.centres, bend).mean(axis=0)))
-    linked = _linked_ends(judged, num_wrong, float(curves.num_links.mean()) / len(valid))
+    linked = _linked_ends(labelled, num_wrong, float(curves.num_links.mean()) / len(valid))
     low, high = np.quantile(curves.num_links, (0.05, 0.95)).tolist()
     rows = zip(curves.ceilings, curves.slopes, curves.offsets, shifts, curves.num_links, strict=True)
     calibration = Calibration(
         weights=tuple(evidence.weights.features.tolist()),
         offset=evidence.weights.offset,
         num_valid=len(valid),
-        num_judged=len(judged.rows),
-        num_right=judged.num_right,
+        num_judged=len(labelled.rows),
+        num_right=labelled.num_right,
         num_links=float(curves.num_links.mean()),
         num_links_low=low,
         num_links_high=high,
@@ -168,35 +168,35 @@ def calibrate(
         curves=tuple(CurveRow(*(round(float(number), 6) for number in row)) for row in rows),
     )
     line = calibration.precision_at_knots(is_best=True).mean(axis=0)
-    own, crossed = (np.interp(values, knots, line) for values in (evidence.all, evidence.judged))
-    return calibration, judged_reliability(own, crossed, judged, sum(linked))
+    own, crossed = (np.interp(values, knots, line) for values in (evidence.all, evidence.labelled))
+    return calibration, reliability_by_labels(own, crossed, labelled, sum(linked))
 
 
-def _linked_ends(judged: JudgedPairs, num_wrong: float, links_per_valid: float) -> tuple[float, float]:
+def _linked_ends(labelled: LabelledPairs, num_wrong: float, links_per_valid: float) -> tuple[float, float]:
     """The share of the wrong first choices whose source, and whose target, has a counterpart elsewhere."""
     # Half an end more: that none was seen does not mean that there are none.
-    seen = ((ends + 0.5) * links_per_valid for ends in judged.wrong_ends)
+    seen = ((ends + 0.5) * links_per_valid for ends in labelled.wrong_ends)
     sources, targets = (min(1.0, ends / max(num_wrong, 1.0)) for ends in seen)
     return sources, targets
 
 
-def _bend(pairs: Histogram, judged: JudgedPairs, evidence: Evidence, curves: Curves) -> Floats:
-    """What to add to the log-odds at each bin of the pairs (b,), so that the mean curve follows the judged pairs.
+def _bend(pairs: Histogram, labelled: LabelledPairs, evidence: Evidence, curves: Curves) -> Floats:
+    """What to add to the log-odds at each bin of the pairs (b,), so that the mean curve follows the labelled pairs.
 
-    Groups of judged pairs compare how many are right with how many should be. The sum over all pairs stays as it is:
-    how many are right in all is known better than how many of the judged ones are.
+    Groups of labelled pairs compare how many are right with how many should be. The sum over all pairs stays as it is:
+    how many are right in all is known better than how many of the labelled ones are.
     """
-    num_groups = min(len(judged.rows) // _PER_BEND, _MOST_BENDS)
+    num_groups = min(len(labelled.rows) // _PER_BEND, _MOST_BENDS)
     if num_groups < 3:
         return np.zeros(len(pairs.centres))
-    counts, right = judged.counts, judged.counts * judged.right
-    expected = special.logit(np.clip(curves.precision(evidence.judged).mean(axis=0), 1e-6, 1 - 1e-6))
-    # Where entities lack a counterpart, judged pairs are right more often than others.
+    counts, right = labelled.counts, labelled.counts * labelled.right
+    expected = special.logit(np.clip(curves.precision(evidence.labelled).mean(axis=0), 1e-6, 1 - 1e-6))
+    # Where entities lack a counterpart, labelled pairs are right more often than others.
     expected = special.expit(expected + _shift_to(expected, counts, float(right.sum())))
     knots, steps = [], []
-    for group in np.array_split(np.argsort(evidence.judged, kind="stable"), num_groups):
+    for group in np.array_split(np.argsort(evidence.labelled, kind="stable"), num_groups):
         seen, should, size = (float(sums[group].sum()) for sums in (right, counts * expected, counts))
-        knots.append(float(evidence.judged[group].mean()))
+        knots.append(float(evidence.labelled[group].mean()))
         steps.append(_log_ratio(seen, should) - _log_ratio(size - seen, size - should))
     mean = np.clip(curves.precision(pairs.centres).mean(axis=0), 1e-6, 1 - 1e-6)
     line = special.logit(mean)

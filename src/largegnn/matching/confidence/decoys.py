@@ -1,10 +1,10 @@
-"""How likely a pair is right where no link is known: by comparison with pairs that are surely wrong.
+"""Estimate how likely a pair is right where no link is known, by comparison with decoys, pairs known to be wrong.
 
 In: candidate edges with scores. Out: for each pair the probability that it is right, and a threshold.
 The idea (target and decoy, as in the search of spectra): an entity without a counterpart gets a best pair all the same,
 and that pair looks like what an entity that has one would get if its counterpart were not there. So counterparts are
 taken away from a tenth of the pairs, the rest is scored anew, and the pairs of these orphans are decoys: they have the
-scores of wrong pairs, and the share of orphans that is caught in one tells how many wrong pairs come with the entities
+scores of wrong pairs, and the share of orphans that is matched in one tells how many wrong pairs come with the entities
 that are seen to be in none. What is left over is right. A pair counts by its score and its lead over its rivals.
 Cost: a few more scorings, one for large graphs.
 """
@@ -34,7 +34,7 @@ _FEWEST = 20
 _TAKEN_AWAY = 0.1  # of the pairs, on each side, at a time
 _TRIALS = 5
 _LARGE = 5_000_000  # edges from which one trial has decoys enough
-_MOST_CAUGHT = 0.9
+_MOST_MATCHED = 0.9
 _LONE_MARGIN = 1.0  # of a pair without a rival; larger ones are cut to it
 _NOT_BEST = 0.5  # what is left of the confidence of a pair that one end has something better for
 _MODEL_ERROR = 0.03  # how far the share of wrong pairs may be off beyond chance
@@ -111,7 +111,7 @@ def rate_by_decoys(
 
 @dataclass(frozen=True, eq=False)
 class Decoys:
-    """The scores (d,) of pairs that are surely wrong, and how many of the pairs they stand for should be wrong."""
+    """The scores (d,) of pairs that are known to be wrong, and how many of the pairs they stand for should be wrong."""
 
     scores: FloatArray
     num_wrong: float
@@ -122,14 +122,14 @@ def find_decoys(graph: CandidateGraph, best: IntArray, rescore: Rescore, seed: i
     order = np.random.default_rng(seed).permutation(best)
     size = max(int(_TAKEN_AWAY * len(best)), min(_FEWEST, len(best) // 4))
     num_trials = min(_TRIALS if len(graph) <= _LARGE else 1, len(best) // max(2 * size, 1))
-    scores, caught = [np.empty(0, dtype=np.float32)], np.zeros(2)
+    scores, matched = [np.empty(0, dtype=np.float32)], np.zeros(2)
     for trial in range(num_trials):
         one, other = (order[(2 * trial + part) * size : (2 * trial + part + 1) * size] for part in (0, 1))
         found, in_trial = _without_counterparts(graph, one, other, rescore)
         scores.append(found)
-        caught += in_trial
+        matched += in_trial
     # Of the entities of a side that have no counterpart those in no pair are seen; the others are in wrong pairs.
-    chance = np.minimum((caught + 1) / (num_trials * size + 1), _MOST_CAUGHT)
+    chance = np.minimum((matched + 1) / (num_trials * size + 1), _MOST_MATCHED)
     num_alone = np.array([len(np.unique(ends)) - len(best) for ends in (graph.sources, graph.targets)])
     return Decoys(np.concatenate(scores), float((chance * num_alone / (1 - chance)).min()))
 

@@ -1,12 +1,12 @@
-"""Pairs that touch a valid link, whose truth is therefore known, and what the features of all pairs are worth by them.
+"""Label the pairs that touch a valid link as right or wrong, and learn from them what the features are worth.
 
 In: pairs (p, 2) with features (p, f), and the valid links. Out: which pairs are right or wrong by the valid links, and
 one number for every pair, its evidence: a weighted sum of the features, none with a negative weight, so that more of a
 feature never makes a pair less likely.
-The weights are those of a logistic regression that is drawn to the stand-in weights of the scoring, the more the fewer
-pairs are judged. A judged pair gets its own evidence from weights that the other valid links taught: those it taught
-itself would flatter it.
-Cost: linear in pairs, a few dozen passes over the judged ones.
+The weights are those of a logistic regression that is drawn to the default weights of the scoring, the more the fewer
+pairs are labelled. A labelled pair gets its own evidence from weights learnt from the other valid links: those it
+contributed to would flatter it.
+Cost: linear in pairs, a few dozen passes over the labelled ones.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import numpy.typing as npt
 from largegnn.artifacts import IntArray, Mask, are_among
 from largegnn.matching.confidence.logistic import fit_logistic
 
-__all__ = ["Evidence", "JudgedPairs", "Weights", "judge", "learn_evidence"]
+__all__ = ["Evidence", "LabelledPairs", "Weights", "label_pairs", "learn_evidence"]
 
 Floats = npt.NDArray[np.float64]
 
 _NUM_FOLDS = 5
-_WEIGHT_SPREAD = 0.5  # how far a weight may lie from its stand-in, in units of the feature's spread
+_WEIGHT_SPREAD = 0.5  # how far a weight may lie from its default, in units of the feature's spread
 _OFFSET_SPREAD = 3.0
-_FEWEST = 5  # judged pairs that are worth a regression
+_FEWEST = 5  # labelled pairs that are worth a regression
 
 
 class Weights(NamedTuple):
@@ -46,7 +46,7 @@ class Weights(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedPairs:
+class LabelledPairs:
     """Rows (j,) of pairs that touch a valid link; which are one, (j,); which of their ends are in one, (j, 2).
 
     `folds` (j,) puts the pairs that touch the same valid link together.
@@ -76,41 +76,41 @@ class JudgedPairs:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The evidence of all pairs (p,), that of the judged ones by weights they did not teach (j,), and the weights."""
+    """The evidence of all pairs (p,), of labelled ones by weights not learnt from them (j,), and the weights."""
 
     weights: Weights
     all: Floats
-    judged: Floats
+    labelled: Floats
 
 
-def judge(pairs: IntArray, valid: IntArray) -> JudgedPairs:
+def label_pairs(pairs: IntArray, valid: IntArray) -> LabelledPairs:
     """Which of the pairs (p, 2) the valid links (v, 2) say something about."""
     link_of = np.full(1 + max(int(pairs.max(initial=-1)), int(valid.max(initial=-1))), -1, dtype=np.int64)
     link_of[valid] = np.arange(len(valid))[:, None]
     links = link_of[pairs].reshape(-1, 2)
     rows = np.flatnonzero((links >= 0).any(axis=1))
     right = are_among(pairs[rows], valid) if len(rows) else np.empty(0, dtype=bool)
-    return JudgedPairs(rows, right, links[rows] >= 0, links[rows].max(axis=1, initial=-1) % _NUM_FOLDS)
+    return LabelledPairs(rows, right, links[rows] >= 0, links[rows].max(axis=1, initial=-1) % _NUM_FOLDS)
 
 
-def learn_evidence(features: Floats, judged: JudgedPairs, stand_in: Weights) -> Evidence:
+def learn_evidence(features: Floats, labelled: LabelledPairs, default_weights: Weights) -> Evidence:
     """The evidence of pairs with these features (p, f)."""
-    own, right, counts = features[judged.rows], judged.right.astype(np.float64), judged.counts
+    own, right, counts = features[labelled.rows], labelled.right.astype(np.float64), labelled.counts
     if len(own) < _FEWEST:
-        return Evidence(stand_in, stand_in.evidence(features), stand_in.evidence(own))
+        return Evidence(default_weights, default_weights.evidence(features), default_weights.evidence(own))
     scale = np.maximum(features.std(axis=0), 1e-6)
-    weights = _fit(own, right, counts, stand_in, scale)
+    weights = _fit(own, right, counts, default_weights, scale)
     crossed = np.empty(len(own))
     for fold in range(_NUM_FOLDS):
-        here = judged.folds == fold
-        others = _fit(own[~here], right[~here], counts[~here], stand_in, scale)
+        here = labelled.folds == fold
+        others = _fit(own[~here], right[~here], counts[~here], default_weights, scale)
         crossed[here] = others.evidence(own[here])
     return Evidence(weights, weights.evidence(features), crossed)
 
 
-def _fit(features: Floats, right: Floats, counts: Floats, stand_in: Weights, scale: Floats) -> Weights:
-    """A logistic regression drawn to the stand-in."""
-    centre = np.append(stand_in.features * scale, stand_in.offset)
+def _fit(features: Floats, right: Floats, counts: Floats, default_weights: Weights, scale: Floats) -> Weights:
+    """A logistic regression drawn to the default."""
+    centre = np.append(default_weights.features * scale, default_weights.offset)
     spread = np.append(np.full(features.shape[1], _WEIGHT_SPREAD), _OFFSET_SPREAD)
     found = fit_logistic(features / scale, right, counts, centre, spread)
     return Weights(found[:-1] / scale, float(found[-1]))

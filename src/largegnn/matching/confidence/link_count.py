@@ -1,7 +1,7 @@
-"""How many links there are to be found, from the known ones alone: a distribution, not a number.
+"""Estimate how many links exist from the known ones alone, as a distribution.
 
 In: the degree of every entity, and the known links. Out: a `LinkCount`, possible numbers of links with probabilities.
-The idea: entities that much is said about nearly all have a counterpart, others more seldom. So the known links hold
+The idea: entities with many triples nearly all have a counterpart, others more seldom. So the known links hold
 more of the former than the graphs do, and by how much tells the share of all entities that have a counterpart: where
 an entity of degree d has one with probability rho(d), a known link has an end of degree d with a probability
 proportional to (entities of degree d) * rho(d). rho is a logistic curve in log(1 + d) that does not fall; what it

@@ -1,4 +1,4 @@
-"""A logistic regression whose weights are never negative: more evidence never makes a pair less likely.
+"""Fit a logistic regression without negative weights: more evidence never makes a pair less likely.
 
 In: features (n, f), the truth (n,), what each row counts, and where parameters are drawn to. Out: weights and offset.
 Cost: a few dozen passes over the rows.

@@ -1,6 +1,6 @@
-"""From a few judged pairs to what is known of all: the curves from evidence to precision that agree with them.
+"""Fit the curves from evidence to precision that agree with a few labelled pairs, for all pairs.
 
-In: the evidence of all pairs that are both ends' first choice, and of those among them that the valid links judge; how
+In: the evidence of all pairs that are both ends' first choice, and of those among them that the valid links label; how
 many links there may be. Out: a sample of curves p(x) = (1 - ceiling) * sigmoid(slope * (x - centre) + offset), each
 with a number of links: a posterior distribution, from which expectations and intervals follow.
 
@@ -11,8 +11,8 @@ curve says that R = sum p(x) of the pairs are right. Then
    (N - R) / (F - R), times a factor that is 1 where all entities have a counterpart, and else not known: entities with
    a counterpart are often better connected, and in more pairs (1 to 1.7 times where it was measured);
 3. of the other candidate pairs fewer are right than of these, by a factor that differs little between data sets;
-4. the evidence of right judged pairs is distributed as p(x), that of wrong ones as 1 - p(x), over all pairs.
-The first two are the direct evidence of how many are right; the third helps where hardly any pair is judged; the last
+4. the evidence of right labelled pairs is distributed as p(x), that of wrong ones as 1 - p(x), over all pairs.
+The first two are the direct evidence of how many are right; the third helps where hardly any pair is labelled; the last
 gives the curve its shape. It is not quite true (wrong pairs of entities without a counterpart have less evidence), so
 it counts half, and no more than a thousand pairs would.
 Everything is summed over a grid that is narrowed twice. Cost: linear in pairs, then independent of them.
@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from largegnn.machine.deferred import deferred
-from largegnn.matching.confidence.labelled_pairs import JudgedPairs
+from largegnn.matching.confidence.labelled_pairs import LabelledPairs
 from largegnn.matching.confidence.link_count import LinkCount
 
 if TYPE_CHECKING:
@@ -99,15 +99,15 @@ def histogram(evidence: Floats) -> Histogram:
 
 def fit_curves(
     pairs: Histogram,
-    judged: JudgedPairs,
+    labelled: LabelledPairs,
     evidence: Floats,
     others: OtherPairs,
     num_valid: int,
     links: LinkCount,
     num_free: tuple[int, int],
 ) -> Curves:
-    """The curves that agree with the judged pairs, whose evidence (j,) is given, and with what is known of others."""
-    grid = _Grid(pairs, judged, evidence, others, num_valid, links, num_free)
+    """The curves that agree with the labelled pairs, whose evidence (j,) is given, and with what is known of others."""
+    grid = _Grid(pairs, labelled, evidence, others, num_valid, links, num_free)
     slopes, offsets = np.geomspace(0.3, 3.0, 11), np.linspace(-9.0, 9.0, 73)
     weights = grid.weigh(slopes, offsets)
     for _ in range(_NARROWINGS):
@@ -123,7 +123,7 @@ class _Grid:
     def __init__(
         self,
         pairs: Histogram,
-        judged: JudgedPairs,
+        labelled: LabelledPairs,
         evidence: Floats,
         others: OtherPairs,
         num_valid: int,
@@ -134,8 +134,8 @@ class _Grid:
         possible = links.weights > 1e-4
         self._links, self._link_weights = links.values[possible], links.weights[possible]
         self._centre = float(np.average(pairs.centres, weights=pairs.counts))
-        self._right = pairs.place(evidence, judged.right.astype(np.float64))
-        self._wrong = pairs.place(evidence, np.where(judged.right, 0, judged.ends.sum(axis=1)))
+        self._right = pairs.place(evidence, labelled.right.astype(np.float64))
+        self._wrong = pairs.place(evidence, np.where(labelled.right, 0, labelled.ends.sum(axis=1)))
 
     def weigh(self, slopes: Floats, offsets: Floats) -> Floats:
         """The posterior probability of every cell."""
@@ -166,12 +166,12 @@ class _Grid:
         return np.clip((1 - _CEILINGS)[:, None, None, None] * special.expit(logits), 1e-12, 1 - 1e-12)
 
     def _shape(self, precision: Floats, num_right: Floats) -> tuple[Floats, Floats]:
-        """How well the evidence of judged pairs fits (log likelihood), if all entities have a counterpart, and if not.
+        """How well the evidence of labelled pairs fits (log likelihood), if all entities are linked, and if not.
 
         If not, wrong pairs of entities with a counterpart may have more evidence than other wrong pairs.
         """
-        num_judged = self._right.sum() + self._wrong.sum()
-        strength = min(_SHAPE_WEIGHT, _SHAPE_PAIRS / max(num_judged, 1.0))
+        num_labelled = self._right.sum() + self._wrong.sum()
+        strength = min(_SHAPE_WEIGHT, _SHAPE_PAIRS / max(num_labelled, 1.0))
         right = np.log(precision) @ self._right - self._right.sum() * np.log(num_right)
         from_centre = self._pairs.centres - self._centre
         tilts = _TILTS / max(float(np.sqrt(np.average(from_centre**2, weights=self._pairs.counts))), 1e-9)

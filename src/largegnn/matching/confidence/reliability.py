@@ -1,6 +1,6 @@
-"""Reliability: does a confidence keep what it says? Pairs by tenths of it, and how many of each are right.
+"""Measure the reliability of confidences: pairs by tenths of confidence, and how many of each are right.
 
-In: confidences, and the truth by test links (`reliability`) or by valid links (`judged_reliability`). Out: ten rows
+In: confidences, and the truth by test links (`reliability`) or by valid links (`reliability_by_labels`). Out: ten rows
 that together hold every pair once.
 """
 
@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from largegnn.artifacts import ReliabilityRow
-from largegnn.matching.confidence.labelled_pairs import JudgedPairs
+from largegnn.matching.confidence.labelled_pairs import LabelledPairs
 
-__all__ = ["judged_reliability", "reliability"]
+__all__ = ["reliability", "reliability_by_labels"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -26,16 +26,16 @@ def reliability(confidence: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[
     return _rows(confidence, confidence, np.asarray(right, dtype=np.float64), np.ones(len(confidence)))
 
 
-def judged_reliability(
-    confidence: Floats, own: Floats, judged: JudgedPairs, ends_per_wrong: float
+def reliability_by_labels(
+    confidence: Floats, own: Floats, labelled: LabelledPairs, ends_per_wrong: float
 ) -> tuple[ReliabilityRow, ...]:
-    """Pairs (p,) by confidence, and the share that is right by those the valid links judge.
+    """Pairs (p,) by confidence, and the share that is right by those the valid links label.
 
-    `own` (j,) is the confidence of the judged pairs by weights that their own links did not teach. A right pair has two
-    ends with a counterpart, a wrong one `ends_per_wrong` on average, and is noticed the more seldom.
+    `own` (j,) is the confidence of the labelled pairs by weights not learnt from them. A right pair has two ends with a
+    counterpart, a wrong one `ends_per_wrong` on average, and is noticed the more seldom.
     """
-    counts = np.where(judged.right, 1.0, judged.ends.sum(axis=1) / ends_per_wrong)
-    return _rows(confidence, own, judged.right.astype(np.float64), counts)
+    counts = np.where(labelled.right, 1.0, labelled.ends.sum(axis=1) / ends_per_wrong)
+    return _rows(confidence, own, labelled.right.astype(np.float64), counts)
 
 
 def _rows(

@@ -1,8 +1,8 @@
-"""Which pairs to accept: the threshold on the confidence, and what to expect of the pairs above it, with intervals.
+"""Choose the threshold on the confidence, and estimate the precision of the pairs above it, with an interval.
 
 In: a calibration and the pairs that may be accepted. Out: a `Threshold`.
 Default: the threshold with the highest expected F1. If a precision is asked for: the lowest threshold whose pairs are
-expected to have it; if there is none, that of the surest pairs there are. It never fails: what cannot be promised is
+expected to have it; if there is none, that of the most confident pairs. It never fails: what cannot be promised is
 given without promise, and says so.
 The interval holds the true precision nine times in ten: it spans the curves that agree with the valid links, and how
 far the pairs of one run stray from any of them.
@@ -72,13 +72,13 @@ def choose_threshold(
         return Threshold(1.0, 0, is_reached=not min_precision)
     cuts = _Cuts(rates)
     if not calibration.is_calibrated:
-        chosen = cuts.surest() if min_precision else cuts.last
+        chosen = cuts.most_confident() if min_precision else cuts.last
         return Threshold(cuts.lowest(chosen), cuts.num_pairs(chosen), is_reached=not min_precision)
     is_reached = True
     if min_precision:
         reaching = cuts.reaching(min_precision)
         is_reached = reaching is not None
-        chosen = cuts.surest() if reaching is None else reaching
+        chosen = cuts.most_confident() if reaching is None else reaching
     else:
         chosen = cuts.last if cut == "none" else cuts.best_f1(calibration.num_links)
     lowest = cuts.lowest(chosen)
@@ -116,8 +116,8 @@ class _Cuts:
         reaching = np.flatnonzero(self._expected / self._counts >= precision - _ROUNDING)
         return int(reaching[-1]) if len(reaching) else None
 
-    def surest(self) -> int:
-        """The last cut that is about as sure as the surest pairs."""
+    def most_confident(self) -> int:
+        """The last cut that is about as confident as the most confident pairs."""
         found = self.reaching(float(self._lowest[0]) - _AS_SURE)
         return 0 if found is None else found
 
