@@ -3,8 +3,8 @@
 In: `UnitRows` of queries and corpus, k, the recall wanted. Out: the k nearest as far as they were found, with exact
 cosines, and the recall reached. This is the only file that imports Faiss.
 
-The idea: IVF groups the corpus around centroids and reads the groups nearest to a query; HNSW walks from neighbour to
-neighbour. Both have one number that trades time for recall (groups read; candidates kept on the walk). It is not
+The idea: IVF groups the corpus around centroids and reads the groups nearest to a query; HNSW goes from neighbour to
+neighbour. Both have one number that trades time for recall (groups read; candidates kept on the way). It is not
 guessed: a sample of the queries is searched exactly as well, and the number raised until the recall of the sample lies
 two fifths of the way from the wanted recall to 1 (wanted .95, aimed at .97), then lowered while that holds. What is
 reported is the recall of the sample at the number used. Faiss only proposes candidates, a few more than k; they are
@@ -113,7 +113,7 @@ def ivf_search(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, *, s
 
 
 def hnsw_search(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, *, seed: int = 0) -> Neighbors:
-    """The k nearest over a graph of neighbours, walked as widely as the recall needs."""
+    """The k nearest over a graph of neighbours, searched as widely as the recall needs."""
     if not len(queries) or not len(corpus):
         return _nothing(len(queries), k)
     truth = _sample_truth(queries, corpus, k, aim, seed)

@@ -81,11 +81,11 @@ def rule_piece(
     found = np.empty((int(sources[first:last].sum()) * number, 2), dtype=np.int32)
     strengths, reached = np.zeros(num_targets, dtype=np.float32), np.empty(num_targets, dtype=np.int32)
     rows = (near_source, matched, back, aligned, sources, targets, number, strengths, reached, found)
-    return found[: _walk(first, last, *rows)].copy()  # without the rows that were not filled
+    return found[: _propose(first, last, *rows)].copy()  # without the rows that were not filled
 
 
 @compiled
-def _walk(
+def _propose(
     first: int,
     last: int,
     near: NeighborRows,
@@ -99,7 +99,7 @@ def _walk(
     reached: IntArray,
     found: IntArray,
 ) -> int:
-    """Walk from sources `first` to `last` and note the strongest few targets of each; how many pairs that makes."""
+    """Write the strongest few targets of each source from `first` to `last`; returns how many pairs that makes."""
     size = 0
     least = _MOST_REACHED**REACH_EXPONENT
     for source in range(first, last):
@@ -112,7 +112,7 @@ def _walk(
             neighbor = near.ids[index]
             for link in range(matched.ptr[neighbor], matched.ptr[neighbor + 1]):
                 strength = near.weights[index] * matched.certainties[link]
-                num_reached = _return(
+                num_reached = _reach_back(
                     back, matched.ids[link], aligned, near.ways[index], strength, is_target, strengths, reached,
                     num_reached,
                 )  # fmt: skip
@@ -130,7 +130,7 @@ def _walk(
 
 
 @compiled
-def _return(
+def _reach_back(
     back: WayRows,
     counterpart: int,
     aligned: AlignedWays,
@@ -141,7 +141,7 @@ def _return(
     reached: IntArray,
     num_reached: int,
 ) -> int:
-    """Walk from a counterpart to the targets that lead to it as the source led to its neighbour; how many are reached.
+    """Go from a counterpart to the targets that lead to it as the source led to its neighbour; how many are reached.
 
     A way to the counterpart is the reverse way for it.
     """
