@@ -192,7 +192,7 @@ def _run_blocks(data: Path, settings: Settings) -> dict[str, Any]:
     """One model for each block, candidates and pairs of the same block only."""
     from lab.blocks import BlockPairs, rank_within_blocks, train_blocks
     from largegnn.embedding.options import TrainOptions
-    from largegnn.evaluation.measures import summarise
+    from largegnn.evaluation.metrics import summarise
     from largegnn.evaluation.pair_metrics import precision_recall_f1
 
     task = api.load(data, settings=settings.data).task

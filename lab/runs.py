@@ -15,8 +15,8 @@ from largegnn.rounds import RoundsOutcome
 from largegnn.run import Run
 from largegnn.runfolder.steps import derived_seed
 from largegnn.runfolder.store import RunStore
-from largegnn.stages.evaluate import evaluate
-from largegnn.stages.match import MatchOutcome
+from largegnn.evaluation.evaluate import evaluate
+from largegnn.matching.match import MatchOutcome
 
 __all__ = [
     "SEARCHERS",

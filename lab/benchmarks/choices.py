@@ -31,10 +31,9 @@ from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings
 from largegnn.embedding import dual_amn
 from largegnn.errors import InputError
-from largegnn.evaluation.measures import summarise
-from largegnn.evaluation.metrics import Ranks, rank_links_by, rank_matrix
+from largegnn.evaluation.metrics import Ranks, rank_links_by, rank_matrix, summarise
 from largegnn.machine.devices import choose_device
-from largegnn.matching.dense import dense_plan
+from largegnn.matching.transport import dense_plan
 from largegnn.settings import PRESETS, Settings, resolve
 
 RECORDS = RESULTS / "choices.jsonl"

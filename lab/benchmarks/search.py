@@ -24,7 +24,7 @@ import torch
 from lab.lines import write_rows
 from lab.runs import SEARCHERS
 from largegnn.machine.metering import Meter
-from largegnn.matching.searchers import SearchOptions, search, search_both
+from largegnn.matching.search import SearchOptions, search, search_both
 
 Figures = dict[str, Any]
 CLUSTER, NOISE, DECAY = 50, 0.6, 0.4

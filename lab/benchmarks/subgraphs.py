@@ -24,7 +24,7 @@ from lab.origin import Origin, origin_of
 from lab.runs import Division, run_task
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings
-from largegnn.evaluation.measures import summarise
+from largegnn.evaluation.metrics import summarise
 from largegnn.evaluation.metrics import rank_links
 from largegnn.settings import METHODS, PRESETS, Settings, resolve
 

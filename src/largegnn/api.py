@@ -35,13 +35,13 @@ from largegnn.artifacts import (
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadedPair, load_pair
 from largegnn.errors import InputError
+from largegnn.matching.match import MatchOutcome
 from largegnn.pipeline import run_pipeline, run_task
 from largegnn.planning.plan import plan_for
 from largegnn.result import AlignmentResult
 from largegnn.run import Run
 from largegnn.runfolder.steps import derived_seed
 from largegnn.settings import WORLD_PRESETS, DataSettings, Settings, WorldSettings, resolve
-from largegnn.stages.match import MatchOutcome
 
 if TYPE_CHECKING:
     import polars as pl
@@ -367,7 +367,7 @@ def match(
     settings: AnySettings = None,
 ) -> tuple[Alignment, MatchOutcome]:
     """Pairs with evidence, confidence and decision, and what was learnt about them; searches first where need be."""
-    from largegnn.stages.match import match as run_match
+    from largegnn.matching.match import match as run_match
 
     chosen = Settings.of(settings)
     found = search(task, embeddings, chosen) if neighbors is None else neighbors

@@ -25,10 +25,10 @@ from largegnn.artifacts.alignment import Alignment
 from largegnn.data.names import EntityNames
 from largegnn.data.readers import read_links
 from largegnn.errors import InputError
+from largegnn.evaluation.evaluate import evaluate
 from largegnn.pipeline import run_pipeline
 from largegnn.run import Run, RunSummary
 from largegnn.settings import flat_settings
-from largegnn.stages.evaluate import evaluate
 
 __all__ = ["Comparison", "compare_runs", "evaluate_by", "evaluated_run"]
 

@@ -222,10 +222,10 @@ SEARCHERS: Table[Searcher] = Table(
     "searchers",
     "searcher",
     {
-        "torch": "largegnn.matching.searchers:torch_exact",
-        "flat": "largegnn.matching.searchers:faiss_flat",
-        "ivf": "largegnn.matching.searchers:faiss_ivf",
-        "hnsw": "largegnn.matching.searchers:faiss_hnsw",
+        "torch": "largegnn.matching.search:torch_exact",
+        "flat": "largegnn.matching.search:faiss_flat",
+        "ivf": "largegnn.matching.search:faiss_ivf",
+        "hnsw": "largegnn.matching.search:faiss_hnsw",
     },
 )
 SCORINGS: Table[Scoring] = Table(

@@ -34,7 +34,9 @@ from largegnn.division.subgraphs import subgraphs
 from largegnn.embedding.encode import integrate
 from largegnn.embedding.train import train
 from largegnn.errors import InputError
+from largegnn.evaluation.evaluate import evaluate
 from largegnn.literals.compare import compare_literals
+from largegnn.matching.match import match
 from largegnn.matching.nearest import find_nearest
 from largegnn.planning.plan import plan_for, seeds_warning
 from largegnn.repartition import Repartitioner
@@ -45,8 +47,6 @@ from largegnn.runfolder.inputs import InputFile, RunInput, plain_files, read_inp
 from largegnn.runfolder.steps import LastStepError, Steps, derived_seed
 from largegnn.runfolder.store import RunStore
 from largegnn.settings import STEPS, DataSettings, Settings, to_toml
-from largegnn.stages.evaluate import evaluate
-from largegnn.stages.match import match
 from largegnn.version import __version__
 
 __all__ = ["LoadResult", "load", "run_pipeline", "run_task"]

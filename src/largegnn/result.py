@@ -32,9 +32,9 @@ from largegnn.artifacts.literals import Literals
 from largegnn.data.names import EntityNames
 from largegnn.errors import InputError
 from largegnn.literals.compare import LiteralsOutcome
+from largegnn.matching.match import MatchOutcome
 from largegnn.review.pages import ReportInputs
 from largegnn.run import Run, RunSummary
-from largegnn.stages.match import MatchOutcome
 
 if TYPE_CHECKING:
     import polars as pl
@@ -310,7 +310,7 @@ class AlignmentResult:
 
     @cached_property
     def _explainer(self) -> Explainer:
-        from largegnn.matching.contributions import Weighing
+        from largegnn.matching.evidence import Weighing
         from largegnn.review.explain import Explainer
 
         settings, match = self.run.settings, self.run.outcome("match", MatchOutcome)

@@ -37,9 +37,9 @@ from largegnn.division.merge import merge
 from largegnn.division.subgraphs import divide_again
 from largegnn.embedding.encode import integrate
 from largegnn.embedding.train import train
+from largegnn.matching.match import match
 from largegnn.matching.nearest import find_nearest
 from largegnn.settings import ProtocolSettings, Settings
-from largegnn.stages.match import match
 
 __all__ = ["RoundsOutcome", "RoundsResult", "advise_rounds", "run_rounds"]
 

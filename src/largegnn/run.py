@@ -42,9 +42,9 @@ from largegnn.version import __version__
 if TYPE_CHECKING:
     from largegnn.embedding.train import TrainOutcome
     from largegnn.literals.compare import LiteralsOutcome
+    from largegnn.matching.match import MatchOutcome
     from largegnn.matching.nearest import SearchOutcome
     from largegnn.rounds import RoundsOutcome
-    from largegnn.stages.match import MatchOutcome
 
 __all__ = ["Run", "RunSummary", "channels_of_data"]
 
@@ -197,9 +197,9 @@ class Run:
         """What the run is like so far."""
         from largegnn.embedding.train import TrainOutcome
         from largegnn.literals.compare import LiteralsOutcome
+        from largegnn.matching.match import MatchOutcome
         from largegnn.matching.nearest import SearchOutcome
         from largegnn.rounds import RoundsOutcome
-        from largegnn.stages.match import MatchOutcome
 
         def found(step: str, kind: type[_Outcome]) -> _Outcome | None:
             return self.outcome(step, kind) if step in self.store.steps else None

@@ -75,7 +75,7 @@ def test_pages_do_not_outlive_what_they_tell_of(copy: Path, monkeypatch: pytest.
         raise KeyboardInterrupt
 
     with monkeypatch.context() as impatient:
-        impatient.setattr("largegnn.stages.match.match", interrupt)
+        impatient.setattr("largegnn.matching.match.match", interrupt)
         call("align", "--resume", "--out", copy, "--set", "match.k=4", "--force", "match", expect=130)
     assert not pages & {path.name for path in copy.iterdir()}, "they tell of another run"
     call("align", "--resume", "--out", copy)

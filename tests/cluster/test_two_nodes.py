@@ -37,7 +37,7 @@ from largegnn.machine import pieces as machine_pieces
 from largegnn.machine import worker_pool as machine_pool
 from largegnn.machine.pieces import current_workers, map_pieces, use_workers
 from largegnn.matching import cosines, search_pieces, shared_rows
-from largegnn.matching.searchers import search_both
+from largegnn.matching.search import search_both
 from largegnn.settings import ClusterSettings, CompareSettings, ProtocolSettings
 from tests.cli.small_runs import QUICK, WORLD, call, make_pair
 from tests.cluster.conftest import Nodes
@@ -108,8 +108,9 @@ def test_pieces_give_what_the_whole_gives(workers: RayWorkers, monkeypatch: pyte
     targets[40:60] = targets[40]  # rows that tie, on either side of a cut
     covered = rng.random(1_500) < 0.9
     targets[5] = 0
-    monkeypatch.setattr(search_pieces, "_CORPUS_BYTES", 4 * 16 * 50)
-    monkeypatch.setattr(search_pieces, "_FEWEST", 100)
+    monkeypatch.setattr(exact_search, "_WORTH_SENDING", 1)
+    monkeypatch.setattr(pieces_of_work, "num_processors", lambda: 1)
+    monkeypatch.setattr(exact_search, "_FEWEST_QUERIES", 100)
     whole = search_both(sources, targets, 7, "torch", source_covered=covered)
     with use_workers(workers):
         assert current_workers() is workers

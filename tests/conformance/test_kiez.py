@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largegnn.matching.candidates import build_candidates, csls
-from largegnn.matching.searchers import search_both
+from largegnn.matching.candidates import csls
+from largegnn.matching.search import search_both
+from largegnn.matching.union import build_candidates
 
 kiez: Any = pytest.importorskip("kiez", reason="kiez is not installed (make conformance)")
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from largegnn.evaluation.measures import DEFAULT_MEASURES, summarise
-from largegnn.evaluation.metrics import Ranks, rank_links, rank_matrix
+from largegnn.evaluation.metrics import DEFAULT_MEASURES, Ranks, rank_links, rank_matrix, summarise
 
 COUNT = 90
 

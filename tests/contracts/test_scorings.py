@@ -70,6 +70,6 @@ def test_nothing_of_nothing(name: str) -> None:
 def test_margins_have_a_bound_and_stand_ins_are_numbers(name: str) -> None:
     scoring = scoring_of(name)
     assert 0 < scoring.lone_margin < math.inf
-    stand_in = scoring.stand_in
-    assert all(math.isfinite(value) for value in (*stand_in.evidence.values(), *stand_in.margins, stand_in.offset))
-    assert min(stand_in.margins) > 0, "a pair ahead of its rivals is surer than one behind"
+    default = scoring.default_weights
+    assert all(math.isfinite(value) for value in (*default.evidence.values(), *default.margins, default.offset))
+    assert min(default.margins) > 0, "a pair ahead of its rivals is surer than one behind"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from largegnn.artifacts import Neighbors
 from largegnn.errors import ArtifactError, InputError
-from largegnn.matching.searchers import SearchOptions, search, search_both
+from largegnn.matching.search import SearchOptions, search, search_both
 from largegnn.parts import SEARCHERS
 from largegnn.settings import Settings
 
@@ -166,7 +166,7 @@ def test_exact_searchers_agree_with_sorting_everything(data: st.DataObject) -> N
 
 def test_auto_is_exact_while_that_is_quick(vectors: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch) -> None:
     assert search(*vectors, 3).record.method == "torch"
-    monkeypatch.setattr("largegnn.matching.searchers._EXACT_ON_CPU", 1e6)
+    monkeypatch.setattr("largegnn.matching.search._EXACT_ON_CPU", 1e6)
     assert search(*vectors, 3, options=KEEP).record.method == "ivf"
     # One list is not enough, and more are not allowed: the search is exact after all.
     result = search(*vectors, 3, options=SearchOptions(recall=1, most_read=0.01))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largegnn.artifacts import CandidateGraph, FloatArray
-from largegnn.matching.candidates import edge_ranks, rank_at
+from largegnn.matching.candidates import edge_ranks
 from largegnn.matching.selection import mutual_top1
 from largegnn.seams.tables import SELECTIONS
 from tests.matching.random_candidates import edges_of, scored_graphs
@@ -25,7 +25,7 @@ def test_gives_distinct_edges_in_order_within_k(name: str, drawn: tuple[Candidat
     assert selected.dtype.kind == "i"
     assert bool(np.all(np.diff(selected) > 0))
     assert bool(np.all((selected >= 0) & (selected < len(graph))))
-    best = np.minimum(rank_at(graph.sources, scores), rank_at(graph.targets, scores))
+    best = np.minimum(*edge_ranks(graph, scores))
     assert bool(np.all(best[selected] <= k))
     assert np.array_equal(scores, before)
     assert np.array_equal(SELECTIONS[name](graph, scores, k), selected), "the same every time"

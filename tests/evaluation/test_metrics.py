@@ -13,8 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 from largegnn.artifacts import RankFigures
 from largegnn.errors import ArtifactError
-from largegnn.evaluation.measures import summarise
-from largegnn.evaluation.metrics import Scoring, rank_edges, rank_links, rank_links_by, rank_matrix
+from largegnn.evaluation.metrics import Scoring, rank_edges, rank_links, rank_links_by, rank_matrix, summarise
 
 Array = npt.NDArray[Any]
 

@@ -9,7 +9,7 @@ import numpy as np
 from largegnn.artifacts import AlignmentTask, CandidateGraph, EntityEmbeddings, RelationAlignment
 from largegnn.matching.channels import ChannelContext, gather_candidates
 from largegnn.matching.relations import align_relations
-from largegnn.matching.searchers import search_both
+from largegnn.matching.search import search_both
 
 __all__ = ["SIDE", "assert_equal", "matched", "mirrored_task", "mirrored_vectors"]
 

@@ -13,7 +13,8 @@ from largegnn.artifacts import CandidateGraph, FloatArray, Neighbors
 from largegnn.errors import ArtifactError
 from largegnn.machine import pieces
 from largegnn.matching import candidates
-from largegnn.matching.candidates import among_best, build_candidates, csls, edge_ranks, margins, preferred, rank_at
+from largegnn.matching.candidates import csls, edge_ranks, margins, preferred
+from largegnn.matching.union import build_candidates
 from tests.matching.random_candidates import EIGHTHS, SOURCES, TARGETS, edges_of, scored_graphs
 
 NOTHING = -np.inf
@@ -49,8 +50,9 @@ def test_candidates_by_hand(both: tuple[Neighbors, Neighbors]) -> None:
     # With k = 1: 0: .9, 1: .7, 2: .8; 10: .9, 11: .7, 12: .3.
     expected = [0.0, 1.0 - 1.6, 0.0, 0.6 - 1.0, 1.6 - 1.7, 0.4 - 1.1]
     assert csls(graph, *both, k=1).tolist() == pytest.approx(expected, abs=1e-6)
-    assert rank_at(graph.sources, graph.column("cosine")).tolist() == [1, 2, 1, 2, 1, 2]
-    assert rank_at(graph.targets, graph.column("cosine")).tolist() == [1, 2, 1, 1, 2, 2]
+    ranks = edge_ranks(graph, graph.column("cosine"))
+    assert ranks.source.tolist() == [1, 2, 1, 2, 1, 2]
+    assert ranks.target.tolist() == [1, 2, 1, 1, 2, 2]
     assert margins(graph.sources, graph.column("cosine"), 0.5).tolist() == pytest.approx(
         [0.4, -0.4, 0.4, -0.4, 0.6, -0.6]
     )
@@ -82,7 +84,6 @@ def test_nothing_found() -> None:
     assert graph.find(np.array([(0, 5)])).tolist() == [-1]
     for result in (
         csls(graph, none, none),
-        rank_at(graph.sources, graph.column("cosine")),
         margins(graph.targets, graph.column("cosine"), 1.0),
         *edge_ranks(graph, graph.column("cosine")),
         *preferred(graph, graph.column("cosine"), 1.0),
@@ -141,8 +142,8 @@ def test_candidates_are_the_union_and_csls_is_its_formula(
 @given(drawn=scored_graphs())
 def test_ranks_and_margins_are_their_definition(drawn: tuple[CandidateGraph, FloatArray]) -> None:
     graph, scores = drawn
-    for ends in (graph.sources, graph.targets):
-        found, gaps = rank_at(ends, scores).tolist(), margins(ends, scores, 9.0).tolist()
+    for ends, ranks in zip((graph.sources, graph.targets), edge_ranks(graph, scores), strict=True):
+        found, gaps = ranks.tolist(), margins(ends, scores, 9.0).tolist()
         for edge in range(len(graph)):
             rivals = [other for other in range(len(graph)) if ends[other] == ends[edge] and other != edge]
             better = [r for r in rivals if scores[r] > scores[edge] or (scores[r] == scores[edge] and r < edge)]
@@ -154,8 +155,7 @@ def test_ranks_and_margins_are_their_definition(drawn: tuple[CandidateGraph, Flo
 def test_both_ends_at_once_and_some_edges_alone(drawn: tuple[CandidateGraph, FloatArray], chosen: set[int]) -> None:
     graph, scores = drawn
     ranks = edge_ranks(graph, scores)
-    assert np.array_equal(ranks.source, rank_at(graph.sources, scores))
-    assert np.array_equal(ranks.target, rank_at(graph.targets, scores))
+    assert np.array_equal(edge_ranks(graph, -scores, scores).target, ranks.target)
     gaps = [margins(ends, scores, 9.0) for ends in (graph.sources, graph.targets)]
     edges, gap = preferred(graph, scores, 9.0)
     assert edges.tolist() == np.flatnonzero((ranks.source == 1) & (ranks.target == 1)).tolist()
@@ -165,22 +165,11 @@ def test_both_ends_at_once_and_some_edges_alone(drawn: tuple[CandidateGraph, Flo
 
 
 def test_of_equal_scores_the_earlier_comes_first_whatever_the_sign_of_zero() -> None:
-    ends = np.zeros(6, dtype=np.int32)
     scores = np.array([-0.0, 0.0, -1.5, -0.0, 2.0, np.float32(1e-45)], dtype=np.float32)
-    assert rank_at(ends, scores).tolist() == [3, 4, 6, 5, 1, 2]
-    assert margins(ends[:3], np.zeros(3, dtype=np.float32), 1.0).tolist() == [0.0, 0.0, 0.0]
-
-
-def test_ranks_of_many_are_those_of_a_sort() -> None:
-    rng = np.random.default_rng(0)
-    number = (1 << 20) + 1000  # more than are sorted out in one piece
-    ends = rng.integers(0, 50_000, number).astype(np.int32)
-    scores = (rng.integers(-500, 500, number) / 7).astype(np.float32)
-    order = np.lexsort((-scores, ends))
-    expected = np.empty(number, dtype=np.int64)
-    starts = np.searchsorted(ends[order], np.arange(50_000))
-    expected[order] = np.arange(number) - starts[ends[order]] + 1
-    assert np.array_equal(rank_at(ends, scores), expected)
+    graph = CandidateGraph(np.zeros(6), np.arange(1, 7))
+    assert edge_ranks(graph, scores).source.tolist() == [3, 4, 6, 5, 1, 2]
+    ends = np.zeros(3, dtype=np.int32)
+    assert margins(ends, np.zeros(3, dtype=np.float32), 1.0).tolist() == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("most", [0, 3, 200])
@@ -194,16 +183,7 @@ def test_long_rows_are_ranked_like_short_ones(most: int, monkeypatch: pytest.Mon
     graph = CandidateGraph(keys // 50, 40 + keys % 50)
     scores = np.round(rng.standard_normal(len(graph)), 1).astype(np.float32)
     ranks = edge_ranks(graph, scores)
-    assert np.array_equal(ranks.source, rank_at(graph.sources, scores))
-    assert np.array_equal(ranks.target, rank_at(graph.targets, scores))
-
-
-@pytest.mark.parametrize("k", [1, 2, 5])
-def test_the_k_best_are_those_of_rank_k_or_better(k: int) -> None:
-    """Scores of one digit, so that many are equal, -inf among them."""
-    rng = np.random.default_rng(k)
-    ends = rng.integers(0, 12, 200).astype(np.int32)
-    scores = np.round(rng.standard_normal(200), 0).astype(np.float32)
-    scores[::17] = -np.inf
-    np.testing.assert_array_equal(among_best(ends, scores, k), rank_at(ends, scores) <= k)
-    assert not len(among_best(ends[:0], scores[:0], k))
+    for ends, found in zip((graph.sources, graph.targets), ranks, strict=True):
+        order = np.lexsort((-scores, ends))  # stable: equal ones stay in order
+        starts = np.searchsorted(ends[order], ends[order])
+        assert np.array_equal(found[order], np.arange(len(ends)) - starts + 1)

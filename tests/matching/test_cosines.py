@@ -9,8 +9,8 @@ import pytest
 
 from largegnn.artifacts import CandidateGraph, EntityEmbeddings
 from largegnn.machine.mapped_file import file_behind
-from largegnn.matching import cosines
-from largegnn.matching.cosines import edge_cosines
+from largegnn.matching import candidates
+from largegnn.matching.candidates import edge_cosines
 
 NUM_SOURCES, NUM_TARGETS, DIM = 70, 90, 4
 
@@ -50,15 +50,15 @@ def test_windows_of_a_file_change_nothing(
     np.save(tmp_path / "vectors.npy", given.vectors)
     mapped = EntityEmbeddings(np.load(tmp_path / "vectors.npy", mmap_mode="r"), given.covered)
     assert file_behind(mapped.vectors) is not None
-    monkeypatch.setattr(cosines, "_WINDOW_BYTES", rows * 4 * DIM)
-    monkeypatch.setattr(cosines, "_MOST_WINDOWS", most)
+    monkeypatch.setattr(candidates, "_WINDOW_BYTES", rows * 4 * DIM)
+    monkeypatch.setattr(candidates, "_MOST_WINDOWS", most)
     np.testing.assert_array_equal(edge_cosines(graph, mapped), edge_cosines(graph, given))
 
 
 def test_a_window_reads_few_rows_at_either_end(graph: CandidateGraph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cosines, "_WINDOW_BYTES", 10 * 4 * DIM)
-    monkeypatch.setattr(cosines, "_MOST_WINDOWS", 100)
-    windows = list(cosines._windows(graph, 4 * DIM))
+    monkeypatch.setattr(candidates, "_WINDOW_BYTES", 10 * 4 * DIM)
+    monkeypatch.setattr(candidates, "_MOST_WINDOWS", 100)
+    windows = list(candidates._windows(graph, embeddings()))
     assert len(windows) == 7 * 9
     for edges in windows:
         assert np.ptp(graph.sources[edges]) < 10

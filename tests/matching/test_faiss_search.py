@@ -10,8 +10,8 @@ import pytest
 
 from largegnn.artifacts import Neighbors
 from largegnn.matching import faiss_search as module
+from largegnn.matching.exact_search import exact_search
 from largegnn.matching.faiss_search import RecallAim, flat_search, hnsw_search, ivf_search
-from largegnn.matching.torch_search import torch_search
 from largegnn.matching.unit_rows import UnitRows
 
 APPROXIMATE = {"ivf": ivf_search, "hnsw": hnsw_search}
@@ -34,7 +34,7 @@ def test_reaches_the_recall_asked_for_and_says_so(
     name: str, sides: tuple[UnitRows, UnitRows], caplog: pytest.LogCaptureFixture
 ) -> None:
     queries, corpus = sides
-    truth = torch_search(queries, corpus, 10)
+    truth = exact_search(queries, corpus, 10)
     with caplog.at_level(logging.INFO, logger="largegnn"):
         found = APPROXIMATE[name](queries, corpus, 10, RecallAim(0.9, sample=400, most_read=1))
     assert found.record.recall is not None
@@ -65,7 +65,7 @@ def test_says_when_the_recall_is_out_of_reach(
 
 
 def test_lists_that_do_not_pay_are_left_for_the_exact_search(sides: tuple[UnitRows, UnitRows]) -> None:
-    found, expected = ivf_search(*sides, 10, RecallAim(0.99, most_read=0.1)), torch_search(*sides, 10)
+    found, expected = ivf_search(*sides, 10, RecallAim(0.99, most_read=0.1)), exact_search(*sides, 10)
     np.testing.assert_array_equal(found.ids, expected.ids)
     assert (found.record.recall, found.record.method) == (None, "torch")
 
@@ -109,7 +109,7 @@ def test_threads_are_given_back(sides: tuple[UnitRows, UnitRows]) -> None:
 
 
 def test_flat_equals_the_exact_search_also_in_tiles(sides: tuple[UnitRows, UnitRows]) -> None:
-    expected = torch_search(*sides, 5)
+    expected = exact_search(*sides, 5)
     for max_bytes in (4_000_000_000, 100_000):
         found = flat_search(*sides, 5, max_bytes=max_bytes)
         np.testing.assert_array_equal(found.ids, expected.ids)

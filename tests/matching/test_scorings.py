@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from largegnn.artifacts import CandidateGraph, EntityEmbeddings, FloatArray
 from largegnn.errors import InputError
 from largegnn.matching import scorings
-from largegnn.matching.partial_transport import partial_plan
+from largegnn.matching.edge_transport import partial_plan
 from largegnn.matching.scorings import (
     COSINE,
     CSLS,
@@ -125,7 +125,7 @@ def test_a_plain_function_is_a_scoring(graph: CandidateGraph, context: ScoringCo
     scoring = scoring_of(f"{__name__}:half_cosine")
     assert scoring.score is half_cosine
     usual = Scoring(half_cosine)
-    assert (scoring.lone_margin, scoring.stand_in) == (usual.lone_margin, usual.stand_in)
+    assert (scoring.lone_margin, scoring.default_weights) == (usual.lone_margin, usual.default_weights)
     added = weighted_evidence(graph, {"support": 0.5})
     assert scoring.score(graph, added, context).tolist() == pytest.approx([0.95, 0.25, 1.4, 0.15, 0.55, 0.05])
 

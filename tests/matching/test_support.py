@@ -189,7 +189,8 @@ if "without" in sys.argv:
     sys.modules["numba"] = None
 import numpy as np
 from largegnn.artifacts import AlignmentTask, Neighbors
-from largegnn.matching.candidates import build_candidates, csls, edge_ranks
+from largegnn.matching.candidates import csls, edge_ranks
+from largegnn.matching.union import build_candidates
 from largegnn.matching.support import SupportFinder
 rng = np.random.default_rng(0)
 triples = np.concatenate([rng.integers(0, [30, 2, 30], (60, 3)), rng.integers([30, 2, 30], [60, 4, 60], (60, 3))])

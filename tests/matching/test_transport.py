@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from largegnn.errors import ArtifactError
-from largegnn.matching import sparse_transport, transport
-from largegnn.matching.sparse_transport import transport_sparse
+from largegnn.matching import edge_transport, transport
+from largegnn.matching.edge_transport import transport_edges
 from largegnn.matching.transport import transport_dense
 
 Matrix = npt.NDArray[np.float32]
@@ -39,13 +39,11 @@ def dense(scores: Matrix, temperature: float = 0.02, iterations: int = 30) -> Ma
     return plan
 
 
-def sparse(scores: Matrix, temperature: float = 0.02, iterations: int = 30, seed: int = 0) -> Matrix:
-    """Over the edges that are not -inf, in a random order."""
+def sparse(scores: Matrix, temperature: float = 0.02, iterations: int = 30) -> Matrix:
+    """Over the edges that are not -inf."""
     rows, cols = np.nonzero(scores > -np.inf)
-    order = np.random.default_rng(seed).permutation(len(rows))
-    rows, cols = rows[order], cols[order]
     plan = np.full_like(scores, -np.inf)
-    plan[rows, cols] = transport_sparse(rows, cols, scores[rows, cols], scores.shape, temperature, iterations)
+    plan[rows, cols] = transport_edges(rows, cols, scores[rows, cols], scores.shape, temperature, iterations)
     return plan
 
 
@@ -138,7 +136,7 @@ def test_kernel_and_logarithms_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_sparse_moves_far_duals_into_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = cosines(40, 30, seed=8)
-    monkeypatch.setattr(sparse_transport, "_FARTHEST", 1.0)
+    monkeypatch.setattr(edge_transport, "_FARTHEST", 1.0)
     assert_same(sparse(scores), reference(scores, 0.02, 30))
 
 
@@ -199,13 +197,13 @@ def test_nodes_without_candidates_are_left_out() -> None:
     nothing = np.full((3, 4), -np.inf, dtype=np.float32)
     assert np.isneginf(dense(nothing)).all()
     rows, cols = np.nonzero(nothing < 0)
-    assert np.isneginf(transport_sparse(rows, cols, nothing.ravel(), (3, 4))).all()
+    assert np.isneginf(transport_edges(rows, cols, nothing.ravel(), (3, 4))).all()
 
 
 def test_nothing_and_one_node() -> None:
     none = np.empty(0, dtype=np.int64)
-    assert transport_sparse(none, none, np.empty(0, dtype=np.float32), (3, 4)).shape == (0,)
-    assert transport_sparse(none, none, np.empty(0, dtype=np.float32), (0, 0)).shape == (0,)
+    assert transport_edges(none, none, np.empty(0, dtype=np.float32), (3, 4)).shape == (0,)
+    assert transport_edges(none, none, np.empty(0, dtype=np.float32), (0, 0)).shape == (0,)
     for shape in ((0, 0), (0, 3), (3, 0)):
         assert dense(np.empty(shape, dtype=np.float32)).shape == shape
     one = np.array([[0.4]], dtype=np.float32)
@@ -217,21 +215,19 @@ def test_nothing_and_one_node() -> None:
         assert_same(sparse(scores), reference(scores, 0.02, 30))
 
 
-def test_dense_overwrites_its_scratch_and_sparse_nothing() -> None:
-    scratch = torch.from_numpy(cosines(5, 6, seed=7))
-    assert transport_dense(scratch).data_ptr() == scratch.data_ptr()
-    rows, cols, scores = np.array([1, 0]), np.array([0, 0]), np.array([0.5, 0.7])
-    transport_sparse(rows, cols, scores, (2, 1))
-    assert rows.tolist() == [1, 0]
-    assert cols.tolist() == [0, 0]
-    assert scores.tolist() == [0.5, 0.7]
+def test_arguments_stay_as_they_were() -> None:
+    scores = cosines(5, 6, seed=7)
+    given = torch.from_numpy(scores.copy())
+    transport_dense(given)
+    np.testing.assert_array_equal(given.numpy(), scores)
+    rows, cols, edges = np.array([0, 1]), np.array([0, 0]), np.array([0.5, 0.7])
+    transport_edges(rows, cols, edges, (2, 1))
+    assert edges.tolist() == [0.5, 0.7]
 
 
-def test_a_view_with_strides_is_done_in_place() -> None:
+def test_a_view_with_strides() -> None:
     scores = cosines(12, 9, seed=9)
-    scratch = torch.from_numpy(scores.T.copy()).T
-    transport_dense(scratch)
-    assert_same(scratch.numpy(), reference(scores, 0.02, 30))
+    assert_same(transport_dense(torch.from_numpy(scores.T.copy()).T).numpy(), reference(scores, 0.02, 30))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -240,7 +236,7 @@ def test_scores_that_are_none_are_refused(bad: float) -> None:
     with pytest.raises(ArtifactError, match="NaN or infinite"):
         dense(scores)
     with pytest.raises(ArtifactError, match="NaN or infinite"):
-        transport_sparse(np.array([0, 0]), np.array([0, 1]), scores[0], (1, 2))
+        transport_edges(np.array([0, 0]), np.array([0, 1]), scores[0], (1, 2))
 
 
 def test_wrong_input_is_refused() -> None:
@@ -251,11 +247,11 @@ def test_wrong_input_is_refused() -> None:
     with pytest.raises(ArtifactError, match="0 iterations"):
         transport_dense(torch.zeros(2, 2), iterations=0)
     edge, twice = np.array([0]), np.array([0, 0])
-    with pytest.raises(ArtifactError, match="there twice"):
-        transport_sparse(twice, twice, np.zeros(2), (2, 2))
+    with pytest.raises(ArtifactError, match="strictly ascending"):
+        transport_edges(twice, twice, np.zeros(2), (2, 2))
     with pytest.raises(ArtifactError, match="leaves a side"):
-        transport_sparse(edge, np.array([2]), np.zeros(1), (2, 2))
-    with pytest.raises(ArtifactError, match="as many scores"):
-        transport_sparse(edge, edge, np.zeros(2), (2, 2))
-    with pytest.raises(ArtifactError, match="rows and columns"):
-        transport_sparse(edge, twice, np.zeros(2), (2, 2))
+        transport_edges(edge, np.array([2]), np.zeros(1), (2, 2))
+    with pytest.raises(ArtifactError, match="rows, columns, scores"):
+        transport_edges(edge, edge, np.zeros(2), (2, 2))
+    with pytest.raises(ArtifactError, match="rows, columns, scores"):
+        transport_edges(edge, twice, np.zeros(2), (2, 2))

@@ -12,7 +12,7 @@ from largegnn.embedding.train import epochs_between_divisions
 from largegnn.errors import InputError
 from largegnn.machine import devices
 from largegnn.machine.devices import memory_budget
-from largegnn.matching.calibration import FEWEST_VALID
+from largegnn.matching.confidence.calibration import FEWEST_VALID
 from largegnn.planning.plan import (
     FEWEST_SEEDS,
     estimate_size,

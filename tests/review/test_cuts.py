@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from largegnn.matching.calibration import uncalibrated
-from largegnn.matching.thresholds import Threshold
+from largegnn.matching.confidence.calibration import uncalibrated
+from largegnn.matching.confidence.thresholds import Threshold
 from largegnn.review.cuts import selected_pairs, threshold_cuts, wilson_interval
-from largegnn.stages.match import MatchOutcome
+from largegnn.matching.match import MatchOutcome
 from tests.review.small_alignment import B2, D2, B, D, toy_alignment
 
 

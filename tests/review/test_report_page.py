@@ -18,7 +18,7 @@ from largegnn.artifacts import (
     StringTable,
     TaskNames,
 )
-from largegnn.matching.thresholds import Threshold
+from largegnn.matching.confidence.thresholds import Threshold
 from largegnn.review.pages import ReportInputs
 from largegnn.review.report_page import report_html
 from tests.review.small_alignment import toy_alignment, toy_literals, toy_summary

@@ -20,7 +20,7 @@ import uvicorn
 
 from largegnn.artifacts import Alignment, AlignmentTask, StringTable, TaskNames
 from largegnn.artifacts.literals import Literals
-from largegnn.matching.thresholds import Threshold
+from largegnn.matching.confidence.thresholds import Threshold
 from largegnn.review.pages import ReportInputs
 from largegnn.review.report_page import report_html
 from largegnn.review.session import ReviewSession

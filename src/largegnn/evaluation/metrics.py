@@ -1,7 +1,7 @@
-"""How good an alignment is in the ideal setting: ranks of the true links among all test links.
+"""Rank the true links among all test links (the ideal setting), and measure how good the ranks are.
 
 In: the vectors of the test links' two ends, row i of one side belonging to row i of the other. Out: ranks in both
-directions; `measures` says how good they are.
+directions; by `summarise`, their measures (hits, MRR).
 The idea: a chunk of queries against all candidates is one matrix product; the score of the true partner is read from
 that very product, so that it meets itself exactly, and whatever reaches it is counted. Nothing is sorted.
 
@@ -17,7 +17,7 @@ one chunk of scores.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ import numpy.typing as npt
 import torch
 
 from largegnn.artifacts import FloatArray, IntArray, Mask
+from largegnn.artifacts.report import RankFigures
 from largegnn.errors import ArtifactError
 from largegnn.machine.compiled import compiled
 from largegnn.machine.devices import num_processors
@@ -34,16 +35,24 @@ from largegnn.machine.precision import full_precision
 from largegnn.machine.progress import progress
 
 __all__ = [
+    "DEFAULT_MEASURES",
+    "MEASURES",
     "MOST_PRODUCTS",
     "SAME_SCORE",
     "SCORINGS",
+    "Measure",
     "Ranks",
     "Scoring",
     "have_direction",
+    "hits_at_1",
+    "hits_at_5",
+    "hits_at_10",
+    "mrr",
     "rank_edges",
     "rank_links",
     "rank_links_by",
     "rank_matrix",
+    "summarise",
 ]
 
 Scoring = Literal["cosine", "csls"]
@@ -51,14 +60,14 @@ SCORINGS: tuple[Scoring, ...] = ("cosine", "csls")
 SAME_SCORE = 1e-6
 # Multiplications for the ranks by cosine and CSLS: some ten minutes on two cores, on a GPU one or two.
 MOST_PRODUCTS = {"cpu": 1e13, "cuda": 2e15}
-_PIECE = 1 << 14  # rows looked at in one go
+_PIECE = 1 << 14  # rows read in one go
 _COUNTED_AT_ONCE = 1 << 23  # entries compared in one go
 _EDGES_AT_ONCE = 1 << 18  # that one processor counts, at least
 
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Where each link's true partner stands, 1 = best: (k,) int64, seen from either side."""
+    """Where each link's true partner stands, 1 = best: (k,) int64, from either side."""
 
     source_to_target: IntArray
     target_to_source: IntArray
@@ -78,6 +87,43 @@ class Ranks:
     def both_ways_hits(self) -> float:
         """H@1, mean of both directions."""
         return float(np.mean([(self.source_to_target == 1).mean(), (self.target_to_source == 1).mean()]))
+
+
+def hits_at_1(ranks: IntArray) -> float:
+    """The share of the links whose partner is ranked first."""
+    return float(np.mean(ranks <= 1))
+
+
+def hits_at_5(ranks: IntArray) -> float:
+    """The share of the links whose partner is among the best five."""
+    return float(np.mean(ranks <= 5))
+
+
+def hits_at_10(ranks: IntArray) -> float:
+    """The share of the links whose partner is among the best ten."""
+    return float(np.mean(ranks <= 10))
+
+
+def mrr(ranks: IntArray) -> float:
+    """The mean of one divided by the rank."""
+    return float(np.mean(1.0 / ranks))
+
+
+Measure = Callable[[IntArray], float]
+"""Takes the ranks (k,) of the true partners, 1 = best, and gives one number."""
+MEASURES: dict[str, Measure] = {"hits@1": hits_at_1, "hits@5": hits_at_5, "hits@10": hits_at_10, "mrr": mrr}
+DEFAULT_MEASURES = tuple(MEASURES)
+
+
+def summarise(ranks: Ranks, measures: Sequence[str] = DEFAULT_MEASURES) -> RankFigures:
+    """The measures of either direction and of both; None where there is no link to rank."""
+    # Both directions rank the same number of links, so the mean of the two is the measure of all ranks together.
+    both = np.concatenate([ranks.source_to_target, ranks.target_to_source])
+    return RankFigures(*(_all(found, measures) for found in (ranks.source_to_target, ranks.target_to_source, both)))
+
+
+def _all(ranks: IntArray, measures: Sequence[str]) -> dict[str, float | None]:
+    return {name: MEASURES[name](ranks) if len(ranks) else None for name in measures}
 
 
 def rank_links(

@@ -1,4 +1,4 @@
-"""How good an alignment is in the real setting: precision, recall and F1 of the accepted pairs.
+"""Compute precision, recall and F1 of accepted pairs (the real setting).
 
 In: pairs and true links, as entity ids. Out: shares, None for a share of nothing. Cost: two sorts.
 """
@@ -36,7 +36,7 @@ def touching(pairs: IntArray, links: IntArray) -> Mask:
 
 
 def kind_of_gold(task: AlignmentTask, seeds_from: SeedsFrom) -> str:
-    """Whether the test links look like the whole truth (`full`) or not (`partial`)."""
+    """Whether the test links can be the whole truth (`full`) or not (`partial`)."""
     free = task.free(seeds_from)
     free[task.held_out(seeds_from).ravel()] = False
     return "full" if is_complete(free, task.num_source_entities, task.test_links) else "partial"
@@ -45,7 +45,7 @@ def kind_of_gold(task: AlignmentTask, seeds_from: SeedsFrom) -> str:
 def is_complete(free: Mask, num_sources: int, links: IntArray) -> bool:
     """Whether links (k, 2) can be the whole truth: every entity of a side that is `free` (n,) to be matched has one.
 
-    A side without free entities says nothing.
+    A side without free entities is ignored.
     """
     linked = np.zeros(len(free), dtype=bool)
     linked[links.ravel()] = True

@@ -83,7 +83,7 @@ def compare_literals(
     """Compare names and values, where the channel is on."""
     from largegnn.literals.candidates import literal_candidates
     from largegnn.literals.sides import LiteralSide, encode_sides
-    from largegnn.matching.fusing import localised, sure_edges
+    from largegnn.matching.evidence_weights import confident_edges, localised
 
     seeds = task.seeds(protocol.seeds_from)
     if "literals" not in channels:
@@ -96,7 +96,11 @@ def compare_literals(
     given = seeds[~are_among(seeds, task.reviewed)]
     weights = _weights(graph, given, seed)
     similar = _views(graph) @ weights
-    sure = given if len(given) >= FEWEST_SEEDS else graph.pairs(sure_edges(graph, localised(graph, similar, _NEAREST)))
+    sure = (
+        given
+        if len(given) >= FEWEST_SEEDS
+        else graph.pairs(confident_edges(graph, localised(graph, similar, _NEAREST)))
+    )
     correspondences, numbers = learn_correspondences(source.values, target.values, sure, seed)
     ends = graph.sources.astype(np.int64), graph.targets.astype(np.int64)
     agreement, contradiction = value_evidence(source.values, target.values, correspondences, numbers, *ends)
@@ -154,7 +158,7 @@ def _views(graph: CandidateGraph) -> Floats:
 
 def _weights(graph: CandidateGraph, known: IntArray, seed: int) -> Floats:
     """The weights of the views, learnt from known links where there are enough among the candidates."""
-    from largegnn.matching.fusing import learn_weights
+    from largegnn.matching.evidence_weights import learn_weights
 
     right = are_among(graph.pairs(), known) if len(known) else None
     start = np.array([_START[name] for name in _views_of(graph)])

@@ -1,8 +1,8 @@
-"""Pairs to start from where no seeds are given: each other's clear best by names and values, contradicting nothing.
+"""Find pairs to start from without seeds: each other's clear best by names and values, without contradiction.
 
-In: candidate edges with the columns `literal`, `agreement` and `contradiction`. Out: pairs, surest first.
-The idea: the similarity is made local (CSLS), so that a name everybody has is no name; of the pairs that are best at
-both ends the clearest are taken, unless their values speak against them more than for them.
+In: candidate edges with the columns `literal`, `agreement` and `contradiction`. Out: pairs, the most confident first.
+The idea: the similarity is made local (CSLS), so that a name shared by all entities counts nothing; of the pairs that
+are best at both ends the clearest are taken, unless their values contradict more than they agree.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import numpy.typing as npt
 
 from largegnn.artifacts import CandidateGraph, FloatArray, IntArray
 from largegnn.matching.candidates import preferred
-from largegnn.matching.decoys import confidence_by_decoys, find_decoys
-from largegnn.matching.fusing import localised
+from largegnn.matching.confidence.decoys import confidence_by_decoys, find_decoys
+from largegnn.matching.evidence_weights import localised
 
 __all__ = ["find_anchors"]
 
-_SURE = 0.9  # probability from which a pair is an anchor
+_LEAST_CONFIDENT = 0.9  # probability from which a pair is an anchor
 _NEAREST = 5
 
 
 def find_anchors(graph: CandidateGraph) -> tuple[IntArray, npt.NDArray[np.float64]]:
-    """The anchors (a, 2), surest first, and the probability that each is right; by the column `literal`."""
+    """The anchors (a, 2), most confident first, and the probability that each is right; by the column `literal`."""
     scores = _local(graph)
     best, gaps = preferred(graph, scores, alone=1.0)
     if not len(best):
@@ -30,10 +30,10 @@ def find_anchors(graph: CandidateGraph) -> tuple[IntArray, npt.NDArray[np.float6
     confidence = confidence_by_decoys(scores[best], find_decoys(graph, best, _local))
     if confidence is None:
         # Too few to compare with: the clearest half, by how far they are above their rivals.
-        confidence = np.where(gaps >= np.median(gaps), _SURE, 0.5)
-    spoken_against = graph.column("contradiction")[best] > graph.column("agreement")[best] + 1.0
-    sure = np.flatnonzero((confidence >= _SURE) & ~spoken_against & (gaps > 0))
-    order = sure[np.argsort(-confidence[sure], kind="stable")]
+        confidence = np.where(gaps >= np.median(gaps), _LEAST_CONFIDENT, 0.5)
+    is_contradicted = graph.column("contradiction")[best] > graph.column("agreement")[best] + 1.0
+    confident = np.flatnonzero((confidence >= _LEAST_CONFIDENT) & ~is_contradicted & (gaps > 0))
+    order = confident[np.argsort(-confidence[confident], kind="stable")]
     return graph.pairs(best[order]), confidence[order]
 
 

@@ -1,48 +1,42 @@
-"""The candidates of a search as one bipartite graph: every pair that either side's search found.
+"""Compute figures of candidate edges: cosines, CSLS, ranks at both ends, and margins over the best rival.
 
-In: the nearest targets of each source and the nearest sources of each target (`Neighbors`). Out: a `CandidateGraph`,
-one edge for each distinct pair, sorted by source and target, with its cosine; and what is asked of such a graph: the
-ranks of edges at either end, the best rival of an edge, its CSLS score.
-The idea: all later decisions look at these edges alone, so their cost and memory are linear in the entities however
-large the graphs are. Edges are grouped by their ends in passes that count, not sort; the one sort is that of the scores
-for `rank_at`. Who is among the k best is found without it (`among_best`), and ranks at both ends (`edge_ranks`) are
-counted within the few edges of each entity, by all processors.
-Cost: O(edges), O(edges log edges) for `rank_at`; an edge takes 12 bytes, and some 20 more while something is asked.
+In: a `CandidateGraph` and scores of its edges, or the vectors and neighbours they come from. Out: one number an edge.
+The idea: all decisions are made from these edges alone, so that cost and memory are linear in the entities however
+large the graphs are. Edges are grouped by their ends in passes that count, not sort; ranks are counted within the few
+edges of each entity, by all processors. Vectors in a mapped file are read window by window.
+Cost: O(edges), O(edges d) for cosines; an edge takes 12 bytes, and some 20 more while its figures are computed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from largegnn.artifacts import CandidateGraph, EdgeRanks, FloatArray, IntArray, Mask, Neighbors
+from largegnn.artifacts import CandidateGraph, EdgeRanks, EntityEmbeddings, FloatArray, IntArray, Neighbors
 from largegnn.artifacts.arrays import frozen
 from largegnn.errors import ArtifactError
 from largegnn.machine.compiled import compiled
 from largegnn.machine.devices import num_processors
-from largegnn.machine.mapped_file import forget_pages
-from largegnn.machine.pieces import by_all_processors, piece_size
-from largegnn.matching.edge_kernel import offsets_of
-from largegnn.matching.uniting import unite
+from largegnn.machine.mapped_file import file_behind, forget_pages
+from largegnn.machine.pieces import by_all_processors, map_pieces, piece_size, pieces
+from largegnn.matching.edge_transport import offsets_of
 
 __all__ = [
-    "among_best",
-    "build_candidates",
     "csls",
+    "edge_cosines",
     "edge_ranks",
     "margins",
     "mean_nearest",
     "preferred",
-    "rank_at",
 ]
 
 _PIECE = 1 << 20
 _LONG_ROW = 200  # edges of an entity that are sorted, not counted
-
-
-def build_candidates(source_neighbors: Neighbors, target_neighbors: Neighbors) -> CandidateGraph:
-    """Every pair found from either side, once, with its cosine."""
-    sources, targets, cosines = unite(source_neighbors, target_neighbors)
-    return CandidateGraph(sources, targets, {"cosine": cosines})
+_COMPARED = 1 << 12  # edges whose two vectors are copied at once
+_WORTH_SENDING = 1_000_000  # edges: their cosines take one core some seconds
+_WINDOW_BYTES = 1 << 29  # of a file that is read at either end of edges before its pages are given back
+_MOST_WINDOWS = 8  # at either end: each window of the targets reads the sources again
 
 
 def csls(graph: CandidateGraph, source_neighbors: Neighbors, target_neighbors: Neighbors, k: int = 10) -> FloatArray:
@@ -80,9 +74,67 @@ def mean_nearest(found: Neighbors, k: int) -> FloatArray:
     return means
 
 
-def edge_ranks(graph: CandidateGraph, scores: FloatArray) -> EdgeRanks:
-    """The ranks of the edges at both ends: `rank_at` twice, each end for itself, which sorts nothing long."""
+def edge_cosines(graph: CandidateGraph, embeddings: EntityEmbeddings) -> FloatArray:
+    """The cosine of every edge (e,), -1 where an end has no vector.
+
+    Vectors in memory stay on this machine: to send them takes longer than to compare them.
+    """
+    found = np.empty(len(graph), dtype=np.float32)
+    is_mapped = file_behind(embeddings.vectors) is not None
+    send = is_mapped and len(graph) >= _WORTH_SENDING
+    for edges in _windows(graph, embeddings) if is_mapped else [None]:
+        number = len(graph) if edges is None else len(edges)
+        cuts = list(pieces(number, piece_size(number, send)))
+        parts = [slice(*cut) if edges is None else edges[slice(*cut)] for cut in cuts]
+        ends = ((graph.sources[part], graph.targets[part]) for part in parts)
+        for part, cosines in zip(parts, map_pieces(cosine_piece, ends, embeddings, send=send), strict=True):
+            found[part] = cosines
+        forget_pages(embeddings.vectors)
+    return found
+
+
+def cosine_piece(sources: IntArray, targets: IntArray, embeddings: EntityEmbeddings) -> FloatArray:
+    """The cosines of some edges (e,), a few thousand at a time."""
+    found = np.empty(len(sources), dtype=np.float32)
+    for first, last in pieces(len(sources), _COMPARED):
+        here, ends = slice(first, last), (sources[first:last], targets[first:last])
+        left, right = (embeddings.vectors[entities].astype(np.float64) for entities in ends)
+        lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+        is_known = (lengths > 0) & embeddings.covered[ends[0]] & embeddings.covered[ends[1]]
+        products = np.einsum("ed,ed->e", left, right)
+        found[here] = np.where(is_known, products / np.where(lengths > 0, lengths, 1.0), -1.0)
+    return found
+
+
+def _windows(graph: CandidateGraph, embeddings: EntityEmbeddings) -> Iterator[IntArray]:
+    """The edges whose sources lie near each other in a file, and whose targets do, one such window after the other.
+
+    Reading a row of a mapped file brings in what lies around it: rows taken all over it would soon be the whole file.
+    """
+    row_bytes = max(1, embeddings.vectors.itemsize * embeddings.vectors.shape[1])
+    for first, last in _ranges(graph.targets, row_bytes):
+        edges = np.flatnonzero((graph.targets >= first) & (graph.targets < last))
+        sources = graph.sources[edges]  # ascending, as edges are in order of them
+        ends = np.searchsorted(sources, [end for _, end in _ranges(sources, row_bytes)])
+        yield from (part for part in np.split(edges, ends[:-1]) if len(part))
+
+
+def _ranges(ids: IntArray, row_bytes: int) -> list[tuple[int, int]]:
+    """From which id to which each window goes, for rows of so many bytes."""
+    if not len(ids):
+        return []
+    lowest, number = int(ids.min()), int(ids.max()) - int(ids.min()) + 1
+    size = max(1, _WINDOW_BYTES // row_bytes, -(-number // _MOST_WINDOWS))
+    return [(lowest + first, lowest + last) for first, last in pieces(number, size)]
+
+
+def edge_ranks(graph: CandidateGraph, scores: FloatArray, target_scores: FloatArray | None = None) -> EdgeRanks:
+    """The rank of each edge among those of its source, and among those of its target, 1 = highest, equal ones by index.
+
+    At the targets `target_scores` count instead, if given.
+    """
     scores = frozen(scores, np.float32, (len(graph),), "scores")
+    target_scores = scores if target_scores is None else frozen(target_scores, np.float32, (len(graph),), "scores")
     if not len(graph):
         return EdgeRanks(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
     by_source = np.empty(len(graph), dtype=np.int32)
@@ -99,7 +151,7 @@ def edge_ranks(graph: CandidateGraph, scores: FloatArray) -> EdgeRanks:
         max(1, -(-num_targets // num_processors())),  # all targets are read once for every piece
     )
     by_target, turned = np.empty(len(graph), dtype=np.int32), np.empty(len(graph), dtype=np.int32)
-    _rank_rows(target_ptr, scores[edges], turned)
+    _rank_rows(target_ptr, target_scores[edges], turned)
     by_target[edges] = turned
     return EdgeRanks(by_source, by_target)
 
@@ -122,23 +174,6 @@ def _rank_rows(ptr: IntArray, scores: FloatArray, ranks: IntArray) -> None:
     by_all_processors(rank, len(ptr) - 1, piece_size(len(ptr) - 1))
 
 
-def among_best(ends: IntArray, scores: FloatArray, k: int) -> Mask:
-    """Which edges (e,) are among the k of the highest score at their end, equal ones by index; nothing is sorted."""
-    ends = frozen(ends, np.int32, (None,), "ends")
-    num_entities = int(ends.max(initial=-1)) + 1
-    best = np.empty((num_entities, k), dtype=np.float32)
-    edges = np.full((num_entities, k), -1, dtype=np.int64)
-    _find_best(ends, frozen(scores, np.float32, (len(ends),), "scores"), best, edges)
-    found = np.zeros(len(ends), dtype=bool)
-    found[edges[edges >= 0]] = True
-    return found
-
-
-def rank_at(ends: IntArray, scores: FloatArray) -> IntArray:
-    """The rank of each edge among those that share its end (e,), 1 = highest score, equal ones by index."""
-    return _count_off(ends, _by_score(scores))
-
-
 def margins(ends: IntArray, scores: FloatArray, alone: float, edges: IntArray | None = None) -> FloatArray:
     """How far each edge's score lies above its best rival's at this end; `alone` where there is no rival.
 
@@ -157,31 +192,6 @@ def preferred(graph: CandidateGraph, scores: FloatArray, alone: float) -> tuple[
         for leaders, ends in ((at_source, graph.sources), (at_target, graph.targets))
     ]
     return edges, np.minimum(*gaps)
-
-
-def _by_score(scores: FloatArray) -> IntArray:
-    """The edges from the highest score to the lowest, equal ones by index.
-
-    Score and index make one number: numbers are sorted several times faster than indices of numbers.
-    """
-    keys = np.empty(len(scores), dtype=np.int64)
-    for start in range(0, len(scores), _PIECE):
-        piece = keys[start : start + _PIECE]
-        bits = (np.float32(0) - scores[start : start + _PIECE]).view(np.int32)  # not -scores: it knows two zeros
-        piece[:] = np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits)  # ascending like the floats
-        piece <<= 32
-        piece |= np.arange(start, start + len(piece))
-    keys.sort()
-    keys &= 0xFFFFFFFF
-    return keys
-
-
-def _count_off(ends: IntArray, order: IntArray) -> IntArray:
-    """How many edges of the same end stand before each in this order, and one (e,)."""
-    ends = frozen(ends, np.int32, (len(order),), "ends")
-    result = np.empty(len(order), dtype=np.int32)
-    _number(ends, order, np.zeros(int(ends.max(initial=-1)) + 1, dtype=np.int32), result)
-    return result
 
 
 def _leaders(ends: IntArray, scores: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -243,29 +253,6 @@ def _count_higher(first: int, last: int, ptr: IntArray, scores: FloatArray, most
             for other in range(edge + 1, end):
                 rank += scores[other] > score
             ranks[edge] = rank
-
-
-@compiled
-def _number(ends: IntArray, order: IntArray, counts: IntArray, numbers: IntArray) -> None:
-    for index in range(len(order)):
-        edge = order[index]
-        counts[ends[edge]] += 1
-        numbers[edge] = counts[ends[edge]]
-
-
-@compiled
-def _find_best(ends: IntArray, scores: FloatArray, best: FloatArray, edges: IntArray) -> None:
-    """Keep the k best scores of each entity and their edges, in order; of equal ones the first comes first."""
-    k = best.shape[1]
-    for edge in range(len(ends)):
-        end, score = ends[edge], scores[edge]
-        place = k
-        while place > 0 and (edges[end, place - 1] < 0 or score > best[end, place - 1]):
-            place -= 1
-        if place < k:
-            for after in range(k - 1, place, -1):
-                best[end, after], edges[end, after] = best[end, after - 1], edges[end, after - 1]
-            best[end, place], edges[end, place] = score, edge
 
 
 @compiled

@@ -1,17 +1,16 @@
-"""Channels: each proposes candidate pairs and says how strongly, in columns of evidence. Our own two.
+"""Gather candidate pairs from channels, each with columns of evidence: structure, literals, rules.
 
 In: the candidates so far and what is known of the graphs. Out: the candidates with more pairs, more evidence, or both.
-`structure` proposes the pairs that the search found from either side, with `cosine` and `csls`; `rules` proposes pairs
-next to matched pairs and adds `support`, the matched neighbours that speak for a pair. Without `rules` the result is
-exactly the system of the paper.
-A new channel is a function like these and an entry in the table.
+`structure` proposes the pairs that the search found from either side, with `cosine` and `csls`; `literals` those with
+similar names and values; `rules` pairs next to matched pairs, with `support`, the matched neighbours of a pair. With
+`structure` alone the result is exactly the system of the paper. A new channel is a function here and a line in
+`CHANNELS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -24,18 +23,15 @@ from largegnn.artifacts import (
     Mask,
     Neighbors,
 )
-from largegnn.artifacts.arrays import check_range
-from largegnn.errors import ArtifactError
-from largegnn.matching.candidates import build_candidates, csls
-from largegnn.matching.contributions import LITERAL_PER_COSINE
-from largegnn.matching.cosines import edge_cosines
-from largegnn.matching.fusing import localised
-from largegnn.matching.growing import grown_by, joined_with
+from largegnn.matching.candidates import csls, edge_cosines
+from largegnn.matching.evidence import CSLS_PER_COSINE, LITERAL_PER_COSINE
+from largegnn.matching.evidence_weights import localised
 from largegnn.matching.scorings import csls_column
 from largegnn.matching.support import SupportFinder
-from largegnn.seams.tables import CHANNELS
+from largegnn.matching.union import build_candidates, grown_by, joined_with
 
 __all__ = [
+    "CHANNELS",
     "Channel",
     "ChannelContext",
     "gather_candidates",
@@ -46,16 +42,16 @@ __all__ = [
     "structure",
 ]
 
-_WALKS = 2  # times that pairs are proposed, after one pass of support each
+_PROPOSALS = 2  # times that pairs are proposed, after one pass of support each
 _PASSES = 2  # of support in the end
 _NEAREST = 5  # neighbourhood of CSLS over few candidates
 
 
 @dataclass(frozen=True)
 class ChannelContext:
-    """What a channel may look at: the graphs without test links, the seeds (k, 2), vectors, and what the search found.
+    """The input of a channel: the graphs without test links, the seeds (k, 2), vectors, and what the search found.
 
-    `weights` say what one unit of each kind of evidence adds to a cosine, `similarity_weights` how much vectors and
+    `weights` is what one unit of each kind of evidence adds to a cosine, `similarity_weights` how much vectors and
     literals count in the similarity of both. `rule_candidates` is how many pairs rules may propose for each source.
     """
 
@@ -71,23 +67,17 @@ class ChannelContext:
     rule_candidates: int = 0
 
 
-class Channel(Protocol):
-    """Proposes pairs, or gives evidence for those there are."""
-
-    def __call__(self, graph: CandidateGraph, context: ChannelContext, /) -> CandidateGraph:
-        """The candidates so far, with what this channel adds."""
-        ...
+Channel = Callable[[CandidateGraph, ChannelContext], CandidateGraph]
 
 
 def gather_candidates(names: Sequence[str], context: ChannelContext) -> CandidateGraph:
-    """Ask the channels one after the other, in the order of their names here."""
-    # Handed over, never held here: a channel lets go of what it was given, which is as large as what it makes.
-    handed = [CandidateGraph(np.empty(0), np.empty(0))]
+    """The candidates of these channels, each of which adds to those of the channels before."""
+    # Passed on, never held here: a channel can release what it was given, which is as large as what it makes.
+    passed = [CandidateGraph(np.empty(0), np.empty(0))]
     for name in names:
-        handed.append(CHANNELS[name](handed.pop(), context))
-        _refuse_nonsense(name, handed[0], context.task)
-        handed.append(handed.pop().without(context.task.forbidden))
-    return handed.pop()
+        passed.append(CHANNELS[name](passed.pop(), context))
+        passed.append(passed.pop().without(context.task.forbidden))
+    return passed.pop()
 
 
 def structure(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
@@ -100,7 +90,7 @@ def structure(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
 
 
 def literals(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
-    """The pairs that names and values propose, with their evidence; vectors and literals become one `similarity`.
+    """Add the pairs proposed by names and values, with evidence; combine vectors and literals into one `similarity`.
 
     `similarity_csls` is the CSLS of the similarity.
     """
@@ -128,9 +118,9 @@ def relocalised(graph: CandidateGraph, k: int) -> CandidateGraph:
 def similarity_weights(
     links: IntArray, source_neighbors: Neighbors, literal_evidence: LiteralEvidence
 ) -> dict[str, float]:
-    """How much vectors and literals count: the share of held-out links (l, 2) whose target either ranks first.
+    """How much vectors and literals count: the share of held-out links (l, 2) whose target each ranks first.
 
-    Without links both count fully. Both are ranked among all free entities, so a view that cannot tell links apart
+    Without links both count fully. Both are ranked among all free entities, so a view that cannot distinguish links
     counts for nothing.
     """
     if not len(links):
@@ -177,46 +167,35 @@ def _with_similarity(graph: CandidateGraph, context: ChannelContext) -> Candidat
 
 
 def rules(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
-    """How many matched neighbours speak for each pair, by the seeds and by the pairs both sides prefer.
+    """How many matched neighbours support each pair, by the seeds and by the pairs that are best at both ends.
 
     Where there are vectors to compare by, pairs next to matched pairs become candidates too.
     """
     weight = context.weights.get("support", 0.0)
     if not weight or not len(graph):
         return graph.with_evidence(support=np.zeros(len(graph), dtype=np.float32))
-    walks = _WALKS if context.rule_candidates and "cosine" in graph.evidence else 0
+    proposals = _PROPOSALS if context.rule_candidates and "cosine" in graph.evidence else 0
     # CSLS counts a cosine twice.
-    finder, matched = SupportFinder(context.task, context.seeds, 2.0 * weight), None
-    for _ in range(walks):
+    finder, matched = SupportFinder(context.task, context.seeds, CSLS_PER_COSINE * weight), None
+    for _ in range(proposals):
         matched = finder.matched(graph, finder.add_to(graph, graph.column(csls_column(graph)), 1, matched)[0])
         proposed = finder.propose(matched, _searched(context), context.rule_candidates)
         graph, is_new = grown_by(graph, proposed)
         del proposed
         graph = _with_cosines(graph, is_new, context)
-        if "similarity" in graph.evidence:  # literals were not asked about the new pairs
+        if "similarity" in graph.evidence:  # the new pairs have no literal evidence
             graph = _with_similarity(graph, context)
-    passes = _PASSES if walks else _PASSES + 1
+    passes = _PASSES if proposals else _PASSES + 1
     support = finder.add_to(graph, graph.column(csls_column(graph)), passes, matched)[1]
     return graph.with_evidence(support=support)
 
 
 def _searched(context: ChannelContext) -> Mask:
-    """Which entities a search found something for, (n,): others have no vector to be compared by."""
+    """The entities that a search found neighbours for, (n,): others have no vector to compare."""
     searched = np.zeros(context.task.num_entities, dtype=bool)
     for found in (context.source_neighbors, context.target_neighbors):
         searched[found.queries[(found.ids >= 0).any(axis=1)]] = True
     return searched
 
 
-def _refuse_nonsense(name: str, graph: object, task: AlignmentTask) -> None:
-    """Refuse what later steps would misread without a word: a channel may come from another package."""
-    if not isinstance(graph, CandidateGraph):
-        raise ArtifactError(f"the channel {name} gave {type(graph).__name__}, not a CandidateGraph")
-    check_range(graph.sources, 0, task.num_source_entities, f"the channel {name}: sources")
-    check_range(graph.targets, task.num_source_entities, task.num_entities, f"the channel {name}: targets")
-    step = np.diff(graph.sources)
-    if bool((step < 0).any()) or bool((np.diff(graph.targets)[step == 0] <= 0).any()):
-        raise ArtifactError(f"the channel {name}: its edges are not strictly ascending by source, then target")
-    for column, values in graph.evidence.items():
-        if not bool(np.isfinite(values).all()):
-            raise ArtifactError(f"the channel {name}: its evidence {column} holds what is no number")
+CHANNELS: dict[str, Channel] = {"structure": structure, "literals": literals, "rules": rules}

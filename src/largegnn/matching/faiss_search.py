@@ -1,17 +1,17 @@
 """Search with Faiss on the processor: exhaustive, by inverted lists (IVF), or over a graph of neighbours (HNSW).
 
-In: `UnitRows` of queries and corpus, k, the recall asked for. Out: the k nearest as far as they were found, with exact
-cosines, and the recall reached. This is the only file that knows Faiss.
+In: `UnitRows` of queries and corpus, k, the recall wanted. Out: the k nearest as far as they were found, with exact
+cosines, and the recall reached. This is the only file that imports Faiss.
 
-The idea: IVF groups the corpus around centroids and reads the groups nearest to a query; HNSW walks from neighbour to
-neighbour. Both have one number that trades time for recall (groups read; candidates kept on the walk). It is not
+The idea: IVF groups the corpus around centroids and reads the groups nearest to a query; HNSW goes from neighbour to
+neighbour. Both have one number that trades time for recall (groups read; candidates kept on the way). It is not
 guessed: a sample of the queries is searched exactly as well, and the number raised until the recall of the sample lies
-two fifths of the way from what was asked for to 1 (asked .95, aimed at .97), then lowered while that holds. What is
+two fifths of the way from the wanted recall to 1 (wanted .95, aimed at .97), then lowered while that holds. What is
 reported is the recall of the sample at the number used. Faiss only proposes candidates, a few more than k; they are
 scored anew from the original vectors, so IVF can hold its copy in half the memory, as float16.
 Where neighbours lie scattered, IVF has to read many of its lists, the large ones first; and reading rows for one query
 at a time was 12 times slower a row than a matrix product (150,000 rows of 384, two cores), so that a twentieth of the
-lists took as long as everything. Where a fiftieth does not reach the recall, `torch_search` takes over and is exact;
+lists took as long as everything. Where a fiftieth does not reach the recall, `exact_search` takes over and is exact;
 but not where that would take hours: then the recall of a fiftieth has to do, with a warning.
 
 Cost for n rows: IVF builds in O(n^1.5 d), n d 2 bytes; a query takes O(probes sqrt(n) d). HNSW builds in about
@@ -34,7 +34,7 @@ from torch import Tensor
 
 from largegnn.artifacts import FloatArray, IntArray, Neighbors, SearchRecord
 from largegnn.machine.progress import progress
-from largegnn.matching.torch_search import FLOAT64, Scoring, run_passes, torch_search
+from largegnn.matching.exact_search import FLOAT64, Precision, exact_search, run_passes
 from largegnn.matching.unit_rows import UnitRows, best_of, neighbors_of_rows
 
 __all__ = ["MOST_EXACT", "RecallAim", "flat_search", "hnsw_search", "ivf_search"]
@@ -51,14 +51,14 @@ _HNSW_LINKS, _HNSW_EFFORT, _HNSW_MOST = 32, 200, 4096
 
 
 def flat_search(queries: UnitRows, corpus: UnitRows, k: int, *, max_bytes: int = 4_000_000_000) -> Neighbors:
-    """The exact k nearest by exhaustive search, proven as in `torch_search`."""
+    """The exact k nearest by exhaustive search, proven as in `exact_search`."""
     faiss = _faiss()
 
     def best(chunk: Tensor, tile: Tensor, size: int, m: int, _: Tensor | None) -> tuple[Tensor, Tensor]:
         scores, indices = faiss.knn(chunk.numpy(), tile[:size].numpy(), m, metric=faiss.METRIC_INNER_PRODUCT)
         return torch.from_numpy(scores), torch.from_numpy(indices)
 
-    flat = Scoring(best, None, _SPARE, tile_bytes=4, score_bytes=1, sum_unit=2.0**-23, output_unit=0.0)
+    flat = Precision(best, None, _SPARE, tile_bytes=4, score_bytes=1, sum_unit=2.0**-23, output_unit=0.0)
     return run_passes(queries, corpus, k, (flat, FLOAT64), max_bytes=max_bytes)
 
 
@@ -76,7 +76,7 @@ class RecallAim:
 
 
 def ivf_search(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, *, seed: int = 0) -> Neighbors:
-    """The k nearest by inverted lists, as many of them read as the recall asks for; exact where that is too many."""
+    """The k nearest by inverted lists, as many of them read as the recall needs; exact where that is too many."""
     if not len(queries) or not len(corpus):
         return _nothing(len(queries), k)
     truth = _sample_truth(queries, corpus, k, aim, seed)
@@ -87,7 +87,7 @@ def ivf_search(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, *, s
     index = faiss.IndexIVFScalarQuantizer(
         coarse, corpus.dim, len(centroids), faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT, False
     )
-    index.train(centroids.numpy())  # there is nothing left to learn, but Faiss wants to be told
+    index.train(centroids.numpy())  # Faiss requires the call, though the centroids are final
     with progress("index", len(corpus), "rows") as work:
         for piece in _pieces(corpus):
             lists = (torch.from_numpy(piece) @ centroids.T).argmax(dim=1).numpy()
@@ -107,13 +107,13 @@ def ivf_search(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, *, s
     is_affordable = float(len(queries)) * len(corpus) * corpus.dim <= MOST_EXACT
     if reached < aim.recall and aim.most_read < 1 and is_affordable:
         _log.info("too many lists to read: searching exactly, which takes little longer")
-        found = torch_search(queries, corpus, k, max_bytes=aim.max_bytes)
+        found = exact_search(queries, corpus, k, max_bytes=aim.max_bytes)
         return replace(found, record=replace(found.record, method="torch"))
     return _found(*search(queries, probes), truth, reached)
 
 
 def hnsw_search(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, *, seed: int = 0) -> Neighbors:
-    """The k nearest over a graph of neighbours, walked as widely as the recall asks for."""
+    """The k nearest over a graph of neighbours, searched as widely as the recall needs."""
     if not len(queries) or not len(corpus):
         return _nothing(len(queries), k)
     truth = _sample_truth(queries, corpus, k, aim, seed)
@@ -147,11 +147,11 @@ class _Truth:
     sample: UnitRows
     last_scores: FloatArray
     num_wanted: int
-    asked: float
+    wanted_recall: float
 
     def recall(self, scores: FloatArray) -> float:
         """The share of the neighbours that were found, by the scores (s, k) of what was found."""
-        # As good as the last one is good enough: which of equals was found is luck.
+        # A score as good as the last one counts: which of equals is found is chance.
         return float(np.mean(scores[:, : self.num_wanted] >= self.last_scores))
 
 
@@ -159,7 +159,7 @@ def _sample_truth(queries: UnitRows, corpus: UnitRows, k: int, aim: RecallAim, s
     """Search a sample of the queries exactly."""
     chosen = np.random.default_rng([seed, 1]).permutation(len(queries))[: aim.sample]
     sample, num_wanted = queries.subset(np.sort(chosen)), min(k, len(corpus))
-    found = torch_search(sample, corpus, num_wanted, max_bytes=aim.max_bytes)
+    found = exact_search(sample, corpus, num_wanted, max_bytes=aim.max_bytes)
     return _Truth(sample, found.scores[:, -1:], num_wanted, aim.recall)
 
 
@@ -175,17 +175,17 @@ def _tune(
     def recall_of(effort: int) -> float:
         return truth.recall(search(truth.sample, effort)[1])
 
-    goal = truth.asked + 0.4 * (1 - truth.asked)
+    goal = truth.wanted_recall + 0.4 * (1 - truth.wanted_recall)
     effort, reached = _least_effort(recall_of, goal, min(least, most), most)
-    told = (effort_name, effort, most, reached, len(truth.sample), truth.asked)
-    _log.info("%s: %d of at most %d, recall %.4f on %d queries; asked for %.4f", *told)
+    args = (effort_name, effort, most, reached, len(truth.sample), truth.wanted_recall)
+    _log.info("%s: %d of at most %d, recall %.4f on %d queries; asked for %.4f", *args)
     return effort, reached
 
 
 def _found(indices: IntArray, scores: FloatArray, truth: _Truth, reached: float) -> Neighbors:
-    """What was found, and a warning where it is less than was asked for."""
-    if reached < truth.asked:
-        _log.warning("the recall is %.4f at best, less than the %.4f asked for", reached, truth.asked)
+    """What was found, and a warning where it is less than wanted."""
+    if reached < truth.wanted_recall:
+        _log.warning("the recall is %.4f at best, less than the %.4f asked for", reached, truth.wanted_recall)
     record = SearchRecord("approximate", recall=reached, recall_sample=len(truth.sample))
     return neighbors_of_rows(indices, scores, record)
 
@@ -237,7 +237,7 @@ def _pieces(rows: UnitRows) -> Iterator[FloatArray]:
 def _search(
     propose: Callable[[FloatArray, int], IntArray], queries: UnitRows, corpus: UnitRows, k: int
 ) -> tuple[IntArray, FloatArray]:
-    """Ask for a few more than k indices of every query, and keep the k best by exact score."""
+    """Propose a few more than k indices for every query, and keep the k best by exact score."""
     width = min(k + _SPARE, len(corpus))
     proposed = []
     with progress("search", len(queries), "rows") as work:
@@ -254,7 +254,7 @@ def _nothing(num_queries: int, k: int) -> Neighbors:
 
 
 def _faiss() -> Any:
-    """The library; its generated wrapper warns about itself on import, which is no business of the caller."""
+    """The library; its generated wrapper warns about itself on import."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         import faiss

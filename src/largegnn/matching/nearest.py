@@ -44,7 +44,7 @@ def find_nearest(
     device: str,
 ) -> SearchResult:
     """Search both ways by the method of the settings."""
-    from largegnn.matching.searchers import SearchOptions, search_both
+    from largegnn.matching.search import SearchOptions, search_both
 
     free = task.free(protocol.seeds_from) & final_embeddings.covered
     split = task.num_source_entities

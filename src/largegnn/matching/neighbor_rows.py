@@ -1,11 +1,11 @@
-"""Each entity's neighbours with the relation that leads to them, and how much that narrows the entity down.
+"""Compute each entity's neighbours with the relation that leads to them, and how much that narrows the entity down.
 
 In: the triples of one graph. Out: `NeighborRows`, for each entity its neighbours ascending, one entry for each relation
 and direction; or `WayRows`, the same by relation.
 A way is a relation with a direction: 2 r leaves the entity by relation r, 2 r + 1 arrives by it.
-The idea: a triple from a to s by a relation with which a reaches m entities tells s from m - 1 others, hence the weight
+The idea: a triple from a to s by a relation with which a reaches m entities leaves m possible s, hence the weight
 m ** -1/4. Each a, in ascending order, notes itself in the rows of its neighbours: so the rows come out sorted, and
-nothing is sorted. Triples from an entity to itself say nothing and are left out.
+nothing is sorted. Triples from an entity to itself are ignored.
 Cost: linear in triples and entities; some 40 bytes a triple while it runs, 24 in the result.
 """
 
@@ -19,10 +19,12 @@ import numpy.typing as npt
 from largegnn.artifacts import AlignmentTask, IntArray
 from largegnn.machine.compiled import compiled
 from largegnn.machine.pieces import by_all_processors
+from largegnn.matching.evidence import REACH_EXPONENT
 
-__all__ = ["NeighborRows", "WayRows", "both_neighbor_rows", "lower_bound", "neighbor_rows", "way_rows"]
+__all__ = ["NeighborRows", "WayRows", "both_neighbor_rows", "lower_bound", "neighbor_rows", "way_rows", "worth_sending"]
 
-_DISCOUNT = 0.25
+# Entities of a side. Below, rules take some ten seconds, about as long as sending the graphs to other machines.
+_WORTH_SENDING = 200_000
 
 
 class NeighborRows(NamedTuple):
@@ -49,7 +51,7 @@ def neighbor_rows(task: AlignmentTask, side: int) -> NeighborRows:
     reaches = np.empty(len(ids), dtype=np.float32)
     counts = np.zeros(int(found.ways.max(initial=-1)) + 1, dtype=np.int64)
     _note_neighbors(found.ptr, found.ids, found.ways, counts, found.ptr[:-1].copy(), ids, ways, reaches)
-    reaches **= -_DISCOUNT
+    reaches **= REACH_EXPONENT
     return NeighborRows(found.ptr, ids, ways, reaches)
 
 
@@ -57,6 +59,11 @@ def both_neighbor_rows(task: AlignmentTask) -> tuple[NeighborRows, NeighborRows]
     """The neighbours of both sides, at the same time."""
     source, target = by_all_processors(lambda side, _: neighbor_rows(task, side), 2, 1)
     return source, target
+
+
+def worth_sending(task: AlignmentTask) -> bool:
+    """Whether the graphs are large enough for other machines to take a part of the work on their neighbours."""
+    return max(task.num_source_entities, task.num_target_entities) >= _WORTH_SENDING
 
 
 def way_rows(task: AlignmentTask, side: int, *, by_relation: bool = True) -> WayRows:
@@ -113,7 +120,7 @@ def _note_neighbors(
     ways_there: IntArray,
     reaches: IntArray,
 ) -> None:
-    """Each entity, ascending, notes itself in the rows of others, with how many entities it reaches the same way."""
+    """Write each entity, ascending, into the rows of others, with how many entities it reaches the same way."""
     for entity in range(len(ends)):
         for index in range(ptr[entity], ptr[entity + 1]):
             counts[ways[index]] += 1

@@ -1,13 +1,13 @@
-"""Which relation of one graph says what which relation of the other says, learnt from triples between matched pairs.
+"""Align relations: learn which relation of one graph means what which relation of the other means.
 
-In: matched pairs of entities with their certainty. Out: `RelationCounts`, how often two relations were seen to join the
-same two entities, and from it how likely they say the same; or a `RelationAlignment` for people.
+In: matched pairs of entities with their certainty. Out: `RelationCounts`, how often two relations join the same two
+entities, and from it how likely they mean the same; or a `RelationAlignment` to read.
 The idea (as PARIS, Suchanek et al., 2011): wherever two pairs (s, t) and (a, b) are matched, and both s - a and t - b
-are joined by some triple, every relation of s - a and every relation of t - b are seen together, by the certainty of
-the two pairs. A relation of the source answers to one of the target as often as it was seen with it, among all times it
-was seen with any; the likelihood is the mean of that from both sides. Of relations seen seldom little is said:
-the likelihood begins at a tenth. Two relations may answer to each other with ends exchanged, as parent and child do.
-Cost: linear in the triples of matched entities; memory for the pairs of relations that were seen together.
+are joined by some triple, every relation of s - a occurs together with every relation of t - b, by the certainty of
+the two pairs. The likelihood that two relations are aligned is the share of their joint occurrences among all of either
+relation, as a mean of both sides; for relations that occur seldom it begins at a tenth. Two relations may also be
+aligned with ends exchanged, as parent and child are.
+Cost: linear in the triples of matched entities; memory for the pairs of relations that occur together.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from scipy import sparse
 
 from largegnn.artifacts import EXAMPLES, AlignmentTask, FloatArray, IntArray, RelationAlignment
 from largegnn.machine.compiled import compiled
-from largegnn.machine.pieces import by_all_processors, pieces
-from largegnn.machine.worker_pool import by_all_workers
-from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows
-from largegnn.matching.shared_rows import SharedRows, shared_rows
+from largegnn.machine.pieces import map_pieces, pieces
+from largegnn.matching.evidence import UNKNOWN_LIKELIHOOD
+from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows, worth_sending
 
 __all__ = [
     "Counterparts",
@@ -35,10 +34,9 @@ __all__ = [
     "likelihoods",
 ]
 
-_PRIOR = 5.0  # so many times a relation must be seen for what was seen to count half
-_UNKNOWN = 0.1  # likelihood of two relations of which nothing was seen
+_PRIOR = 5.0  # occurrences of a relation at which they count half
 _FIRST_SIZE = 1 << 15
-_PIECE = 1 << 17  # sources that are looked at by one thread at a time
+_PIECE = 1 << 17  # sources that one thread counts at a time
 _LEAST_SHARE, _LEAST_SCORE = 0.1, 0.15  # of relations worth showing
 
 
@@ -54,24 +52,24 @@ class Counterparts(NamedTuple):
 
 
 class RelationCounts(NamedTuple):
-    """How often, by certainty, source relation i was seen with each target way in `ways[ptr[i]:ptr[i + 1]]`, ascending.
+    """How often, by certainty, source relation i occurs with each target way in `ways[ptr[i]:ptr[i + 1]]`, ascending.
 
     A target way is 2 r for relation r the same way round and 2 r + 1 the other way round. `source_scale` and
-    `target_scale` are 1 / (times seen with any + prior) of each relation.
+    `target_scale` are 1 / (occurrences with any + prior) of each relation.
     """
 
     ptr: IntArray
     ways: IntArray
-    seen: npt.NDArray[np.float32]
+    joint: npt.NDArray[np.float32]
     source_scale: npt.NDArray[np.float32]
     target_scale: npt.NDArray[np.float32]
 
 
 class _Table(NamedTuple):
-    """Pairs of relations seen together, in slots by the remainder of their key, -1 for none; examples (slots, x, 4)."""
+    """Relations that occur together, in slots by the remainder of their key, -1 if empty; examples (slots, x, 4)."""
 
     keys: IntArray
-    seen: npt.NDArray[np.float64]
+    joint: npt.NDArray[np.float64]
     counts: IntArray
     examples: IntArray
 
@@ -88,25 +86,21 @@ def counterparts(task: AlignmentTask, pairs: IntArray, certainty: FloatArray) ->
 
 
 def count_relations(
-    task: AlignmentTask,
-    near_source: NeighborRows,
-    near_target: NeighborRows,
-    matched: Counterparts,
-    shared: SharedRows | None = None,
+    task: AlignmentTask, near_source: NeighborRows, near_target: NeighborRows, matched: Counterparts
 ) -> RelationCounts:
-    """How often relations of both sides join the same matched pairs; counted by those the rows are shared with."""
-    counts, *_ = _count(task, near_source, near_target, matched, shared)
+    """How often relations of both sides join the same matched pairs."""
+    counts, *_ = _count(task, near_source, near_target, matched)
     return counts
 
 
 def align_relations(task: AlignmentTask, pairs: IntArray, certainty: FloatArray) -> RelationAlignment:
-    """The relations that answer to each other by the matched pairs (k, 2), with how sure that is and examples."""
+    """The relations aligned by the matched pairs (k, 2), with scores and examples."""
     matched = counterparts(task, pairs, certainty)
     near = both_neighbor_rows(task)
-    counts, table, rows, totals = _count(task, *near, matched, shared_rows(task, *near))
+    counts, table, rows, totals = _count(task, *near, matched)
     sources = np.repeat(np.arange(task.num_source_relations), np.diff(counts.ptr))
     targets = counts.ways >> 1
-    shares = [counts.seen / total[ids] for total, ids in zip(totals, (sources, targets), strict=True)]
+    shares = [counts.joint / total[ids] for total, ids in zip(totals, (sources, targets), strict=True)]
     score = likelihoods(counts, sources).astype(np.float32)
     keep = np.flatnonzero((np.maximum(*shares) >= _LEAST_SHARE) & (score >= _LEAST_SCORE))
     keep = keep[np.lexsort((targets[keep], -score[keep], sources[keep]))]
@@ -131,7 +125,7 @@ def relations_piece(
     num_source_relations: int,
     num_target_relations: int,
 ) -> tuple[_Table, Totals, Totals]:
-    """What is seen from sources `begin` to `end`: pairs of relations, no slot empty, and the totals of both sides."""
+    """Count from sources `begin` to `end`: pairs of relations, no slot empty, and the totals of both sides."""
     size = _FIRST_SIZE
     while True:
         table = _Table(
@@ -140,75 +134,63 @@ def relations_piece(
             np.zeros(size, dtype=np.int64),
             np.full((size, EXAMPLES, 4), -1, dtype=np.int32),
         )
-        seen = np.zeros(num_source_relations), np.zeros(num_target_relations)
+        joint = np.zeros(num_source_relations), np.zeros(num_target_relations)
         first = np.zeros(len(near_target.ptr) - 1, dtype=np.int64)
-        how = (near_source, near_target, 2 * num_target_relations, first)
-        if _see_together(begin, end, matched, *how, table, *seen):
+        rows = (near_source, near_target, 2 * num_target_relations, first)
+        if _count_together(begin, end, matched, *rows, table, *joint):
             slots = np.flatnonzero(table.keys >= 0)
-            return _Table(*(column[slots] for column in table)), *seen
+            return _Table(*(column[slots] for column in table)), *joint
         size *= 8
 
 
 def _count(
-    task: AlignmentTask,
-    near_source: NeighborRows,
-    near_target: NeighborRows,
-    matched: Counterparts,
-    shared: SharedRows | None,
+    task: AlignmentTask, near_source: NeighborRows, near_target: NeighborRows, matched: Counterparts
 ) -> tuple[RelationCounts, _Table, IntArray, list[FloatArray]]:
-    """The counts, the table they are from, the row of each in it, and how often each relation was seen with any."""
+    """The counts, the table they are from, the row of each in it, and how often each relation occurs with any."""
     num_ways = 2 * task.num_target_relations
-    numbers = task.num_source_relations, task.num_target_relations
-
-    def see(begin: int, end: int) -> tuple[_Table, Totals, Totals]:
-        return relations_piece(begin, end, near_source, near_target, matched, *numbers)
-
     # Pieces of one size, however many processors there are: sums must not depend on the machine.
-    if shared is not None:
-        ranges, known = list(pieces(task.num_source_entities, _PIECE)), shared.pool.share(matched)
-        found = by_all_workers(shared.pool, relations_piece, ranges, *shared.near, known, *numbers)
-    else:
-        found = by_all_processors(see, task.num_source_entities, _PIECE)
-    found = found or [see(0, 0)]
+    ranges = pieces(task.num_source_entities, _PIECE) if task.num_source_entities else [(0, 0)]
+    known = (near_source, near_target, matched, task.num_source_relations, task.num_target_relations)
+    found = list(map_pieces(relations_piece, ranges, *known, send=worth_sending(task)))
     table = _joined([piece[0] for piece in found])
     totals = [np.sum([piece[side] for piece in found], axis=0) for side in (1, 2)]
     slots = np.arange(len(table.keys))
     sources, ways = np.divmod(table.keys, max(num_ways, 1))
-    # Every triple is seen from both of its ends.
-    seen, halves = (table.seen[slots] / 2).astype(np.float32), [(total / 2).astype(np.float32) for total in totals]
+    # Every triple is counted from both of its ends.
+    joint, halves = (table.joint[slots] / 2).astype(np.float32), [(total / 2).astype(np.float32) for total in totals]
     ptr = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=task.num_source_relations))])
     scales = [(1 / (total + _PRIOR)).astype(np.float32) for total in halves]
-    return RelationCounts(ptr, ways.astype(np.int32), seen, *scales), table, slots, halves
+    return RelationCounts(ptr, ways.astype(np.int32), joint, *scales), table, slots, halves
 
 
 def _joined(tables: list[_Table]) -> _Table:
     """What several tables hold, ascending by key; examples from the first tables first. No slot is empty."""
     keys, of = np.unique(np.concatenate([table.keys for table in tables]), return_inverse=True)
-    seen, counts = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.int64)
+    joint, counts = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.int64)
     examples, filled = np.full((len(keys), EXAMPLES, 4), -1, dtype=np.int32), np.zeros(len(keys), dtype=np.int64)
     start = 0
     for table in tables:
         own = of[start : start + len(table.keys)]
         start += len(table.keys)
-        seen[own] += table.seen
+        joint[own] += table.joint
         counts[own] += table.counts
         for number in range(EXAMPLES):
             fits = (table.examples[:, number, 0] >= 0) & (filled[own] < EXAMPLES)
             examples[own[fits], filled[own[fits]]] = table.examples[fits, number]
             filled[own[fits]] += 1
-    return _Table(keys, seen, counts, examples)
+    return _Table(keys, joint, counts, examples)
 
 
 def likelihoods(counts: RelationCounts, relations: IntArray) -> npt.NDArray[np.float64]:
-    """How likely each source relation (w,) says what the target way beside it in `counts` says: `likelihood` of all."""
+    """How likely each source relation (w,) means the same as its target way in `counts`: `likelihood` of all."""
     scale = counts.source_scale[relations].astype(np.float64) + counts.target_scale[counts.ways >> 1]
-    result: npt.NDArray[np.float64] = (counts.seen.astype(np.float64) + _PRIOR * _UNKNOWN) * scale / 2
+    result: npt.NDArray[np.float64] = (counts.joint.astype(np.float64) + _PRIOR * UNKNOWN_LIKELIHOOD) * scale / 2
     return result
 
 
 @compiled
 def likelihood(counts: RelationCounts, source_way: int, target_way: int) -> float:
-    """How likely a way of the source says what a way of the target says."""
+    """How likely a way of the source means the same as a way of the target."""
     relation, way = source_way >> 1, target_way ^ (source_way & 1)
     ways = counts.ways
     low, end = counts.ptr[relation], counts.ptr[relation + 1]
@@ -219,13 +201,13 @@ def likelihood(counts: RelationCounts, source_way: int, target_way: int) -> floa
             low = middle + 1
         else:
             high = middle
-    seen = float(counts.seen[low]) if low < end and ways[low] == way else 0.0
+    joint = float(counts.joint[low]) if low < end and ways[low] == way else 0.0
     scale = float(counts.source_scale[relation]) + float(counts.target_scale[way >> 1])
-    return (seen + _PRIOR * _UNKNOWN) * scale / 2
+    return (joint + _PRIOR * UNKNOWN_LIKELIHOOD) * scale / 2
 
 
 @compiled
-def _see_together(
+def _count_together(
     begin_source: int,
     end_source: int,
     matched: Counterparts,
@@ -240,7 +222,7 @@ def _see_together(
     """Count the relations between matched pairs of these sources and all that both sides join them to.
 
     Returns whether the table was large enough.
-    `first` (num_targets,) is 0, and while a target is at hand 1 + the first entry of its row for each neighbour.
+    `first` (num_targets,) is 0, and 1 + the first entry of the current target's row for each neighbour.
     """
     num_free = len(table.keys) // 2
     for source in range(begin_source, end_source):
@@ -304,7 +286,7 @@ def _note_run(
                 table.keys[slot] = key
                 num_new += 1
             count = table.counts[slot]
-            table.seen[slot] += sure
+            table.joint[slot] += sure
             table.counts[slot] = count + 1
             # Leaving triples alone, so that no example comes twice.
             if not way & 1:

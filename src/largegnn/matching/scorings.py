@@ -1,27 +1,27 @@
-"""How the edges of a candidate graph are scored: our scorings.
+"""Score the edges of a candidate graph: cosine, CSLS, transport, partial transport, reciprocal ranks.
 
 In: a `CandidateGraph` and the evidence that is added to a cosine, already weighed. Out: one score for each edge.
-`cosine` is the plain similarity, `csls` takes off how near an entity is to everything (Lample et al., 2018),
+`cosine` is the plain similarity, `csls` subtracts how near an entity is to all others (Lample et al., 2018),
 `transport` lets all entities of both sides compete for each other (Sinkhorn), which suits graphs where nearly every
-entity has a counterpart; `partial_transport` does so where many have none, too. `reciprocal` asks at which rank each
-end would take the other, if it looked at how much the other prefers it (RInf, Zeng et al., 2021).
-A scoring also says what a margin is worth that has no rival, and how sure its margins are where nothing was learnt. A
-plain function of the same arguments will do for a scoring of one's own.
+entity has a counterpart; `partial_transport` does so where many have none, too. `reciprocal` combines the ranks of both
+ends, where each end prefers candidates that prefer it (RInf, Zeng et al., 2021).
+A scoring also has the margin of an edge without a rival, and default weights for a score without valid links. A plain
+function with the same arguments is a scoring, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from largegnn.artifacts import CandidateGraph, EntityEmbeddings, FloatArray, IntArray
-from largegnn.matching.candidates import rank_at
-from largegnn.matching.dense import dense_plan, fits_dense
-from largegnn.matching.partial_transport import partial_plan
-from largegnn.matching.sparse_transport import transport_sparse
+from largegnn.matching.candidates import edge_ranks
+from largegnn.matching.edge_transport import partial_plan, transport_edges
+from largegnn.matching.evidence import CSLS_PER_COSINE
+from largegnn.matching.transport import dense_plan, fits_dense
 from largegnn.parts import SCORINGS
 
 __all__ = [
@@ -30,9 +30,9 @@ __all__ = [
     "PARTIAL_TRANSPORT",
     "RECIPROCAL",
     "TRANSPORT",
+    "DefaultWeights",
     "Scoring",
     "ScoringContext",
-    "StandIn",
     "csls_column",
     "scoring_of",
     "weighted_evidence",
@@ -41,8 +41,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ScoringContext:
-    """What a scoring may look at besides the graph: the vectors behind it, how to balance a transport, how many links
-    are expected among the entities (None where nobody knows), and what a cosine counts in the similarity of a pair.
+    """The input of a scoring besides the graph: the vectors, how to balance a transport, how many links are expected
+    among the entities (None where unknown), and what a cosine counts in the similarity of a pair.
     """
 
     embeddings: EntityEmbeddings
@@ -57,8 +57,8 @@ ScoreFunction = Callable[[CandidateGraph, FloatArray, ScoringContext], FloatArra
 
 
 @dataclass(frozen=True)
-class StandIn:
-    """Weights where there is nothing to learn them from: of columns of evidence, of both margins, and an offset."""
+class DefaultWeights:
+    """Weights without valid links to learn them from: of columns of evidence, of both margins, and an offset."""
 
     evidence: Mapping[str, float]
     margins: tuple[float, float]
@@ -71,7 +71,7 @@ class Scoring:
 
     score: ScoreFunction
     lone_margin: float = 0.5
-    stand_in: StandIn = field(default_factory=lambda: StandIn({"csls": 3.2, "support": 0.8}, (6.5, 5.0), -2.1))
+    default_weights: DefaultWeights = DefaultWeights({"csls": 3.2, "support": 0.8}, (6.5, 5.0), -2.1)
 
 
 def scoring_of(name: str) -> Scoring:
@@ -81,7 +81,7 @@ def scoring_of(name: str) -> Scoring:
 
 
 def weighted_evidence(graph: CandidateGraph, weights: Mapping[str, float]) -> FloatArray:
-    """What the evidence beside the vectors adds to the cosine of each edge, (e,)."""
+    """What the evidence besides the vectors adds to the cosine of each edge, (e,)."""
     added = np.zeros(len(graph), dtype=np.float32)
     for name, weight in weights.items():
         if weight and name in graph.evidence:
@@ -96,7 +96,7 @@ def _cosine(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -
 
 def _csls(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:
     # CSLS counts the cosine twice, hence also what is added to it.
-    return np.asarray(graph.column(csls_column(graph)) + 2 * added, dtype=np.float32)
+    return np.asarray(graph.column(csls_column(graph)) + CSLS_PER_COSINE * added, dtype=np.float32)
 
 
 def csls_column(graph: CandidateGraph) -> str:
@@ -111,12 +111,12 @@ def _transport(graph: CandidateGraph, added: FloatArray, context: ScoringContext
         return cosines
     sources, rows = np.unique(graph.sources, return_inverse=True)
     targets, columns = np.unique(graph.targets, return_inverse=True)
-    shape, how = (len(sources), len(targets)), (context.temperature, context.iterations)
+    shape, options = (len(sources), len(targets)), (context.temperature, context.iterations)
     if not fits_dense(shape, context.device):
-        return np.asarray(transport_sparse(rows, columns, cosines, shape, *how), dtype=np.float32)
+        return transport_edges(rows, columns, cosines, shape, *options)
     vectors = context.embeddings.vectors[sources], context.embeddings.vectors[targets]
     weight = context.cosine_weight if "similarity" in graph.evidence else 1.0
-    plan = dense_plan(*vectors, (rows, columns), cosines, *how, context.device, weight)
+    plan = dense_plan(*vectors, (rows, columns), cosines, *options, context.device, weight)
     ends = (torch.from_numpy(rows).to(context.device), torch.from_numpy(columns).to(context.device))
     values: FloatArray = plan[ends].cpu().numpy()
     return values
@@ -131,13 +131,11 @@ def _partial_transport(graph: CandidateGraph, added: FloatArray, context: Scorin
 def _reciprocal(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:
     """Less the mean of two ranks: each end ranks its candidates by how near they come to what these could have."""
     scores = _csls(graph, added, context)
-    # Who is the best of several looks at its own scores.
-    ranks = [
-        rank_at(own, np.float32(1.01) * scores - _best_at(other, scores))
-        for own, other in ((graph.sources, graph.targets), (graph.targets, graph.sources))
-    ]
+    # The best of several gets its own score at the other end.
+    gains = [np.float32(1.01) * scores - _best_at(ends, scores) for ends in (graph.targets, graph.sources)]
+    ranks = edge_ranks(graph, gains[0], gains[1])
     # Ranks are whole numbers: of equal ones the score decides, which is far less than half a rank.
-    return np.asarray(-(ranks[0] + ranks[1]) / 2 + 0.2 * np.tanh(scores), dtype=np.float32)
+    return np.asarray(-(ranks.source + ranks.target) / 2 + 0.2 * np.tanh(scores), dtype=np.float32)
 
 
 def _best_at(ends: IntArray, scores: FloatArray) -> FloatArray:
@@ -150,8 +148,8 @@ def _best_at(ends: IntArray, scores: FloatArray) -> FloatArray:
 # By valid links: the weights of CSLS and cosine were learnt from ContEA_FR_EN, and no others
 # order the pairs of other sets better; all others are means of what was fitted to two of three sets at a time.
 # Scores of a transport are logarithms, and ranks are whole numbers, so their margins are large.
-COSINE = Scoring(_cosine, 0.25, StandIn({"csls": 3.2, "support": 0.8}, (13.0, 10.0), -2.1))
+COSINE = Scoring(_cosine, 0.25, DefaultWeights({"csls": 3.2, "support": 0.8}, (13.0, 10.0), -2.1))
 CSLS = Scoring(_csls)
-PARTIAL_TRANSPORT = Scoring(_partial_transport, 5.0, StandIn({"csls": 2.0, "support": 1.1}, (0.42, 0.34), -1.7))
-RECIPROCAL = Scoring(_reciprocal, 5.0, StandIn({"csls": 2.7, "support": 1.9}, (0.41, 0.29), -2.1))
-TRANSPORT = Scoring(_transport, 5.0, StandIn({"csls": 3.4, "support": 1.9}, (0.45, 0.26), -2.2))
+PARTIAL_TRANSPORT = Scoring(_partial_transport, 5.0, DefaultWeights({"csls": 2.0, "support": 1.1}, (0.42, 0.34), -1.7))
+RECIPROCAL = Scoring(_reciprocal, 5.0, DefaultWeights({"csls": 2.7, "support": 1.9}, (0.41, 0.29), -2.1))
+TRANSPORT = Scoring(_transport, 5.0, DefaultWeights({"csls": 3.4, "support": 1.9}, (0.45, 0.26), -2.2))

@@ -1,4 +1,4 @@
-"""Which candidate pairs may be accepted, by what they score: our selections.
+"""Select the candidate pairs that may be accepted, by their scores.
 
 In: a `CandidateGraph` and a score for each edge, and the ranks of the edges at their ends where they are known
 already. Out: the indices of the selected edges, ascending.
@@ -16,11 +16,9 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from largegnn.artifacts import CandidateGraph, EdgeRanks, FloatArray, IntArray
-from largegnn.matching.candidates import among_best, edge_ranks, preferred
+from largegnn.matching.candidates import edge_ranks, preferred
 
-__all__ = ["Selection", "many_to_one", "mutual_knn", "mutual_top1", "one_to_one"]
-
-_FEW = 16  # of the best of each entity, which are found without sorting
+__all__ = ["SELECTIONS", "Selection", "many_to_one", "mutual_knn", "mutual_top1", "one_to_one"]
 
 
 class Selection(Protocol):
@@ -33,8 +31,6 @@ class Selection(Protocol):
 
 def mutual_knn(graph: CandidateGraph, scores: FloatArray, k: int = 5, ranks: EdgeRanks | None = None) -> IntArray:
     """Edges that are among the k best of both ends."""
-    if ranks is None and k <= _FEW:
-        return np.flatnonzero(among_best(graph.sources, scores, k) & among_best(graph.targets, scores, k))
     ranks = edge_ranks(graph, scores) if ranks is None else ranks
     return np.flatnonzero((ranks.source <= k) & (ranks.target <= k))
 
@@ -79,3 +75,11 @@ def one_to_one(graph: CandidateGraph, scores: FloatArray, k: int = 5, ranks: Edg
     partner[matched_rows] = matched_columns
     chosen: IntArray = near[partner[rows] == columns]
     return chosen
+
+
+SELECTIONS: dict[str, Selection] = {
+    "mutual_top1": mutual_top1,
+    "mutual_knn": mutual_knn,
+    "one_to_one": one_to_one,
+    "many_to_one": many_to_one,
+}

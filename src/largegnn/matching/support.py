@@ -1,14 +1,13 @@
-"""Neighbourhood support: how many neighbours of the two ends of a candidate pair are themselves counterparts.
+"""Count neighbourhood support: how many neighbours of the two ends of a candidate pair are counterparts themselves.
 
 In: the triples, the seeds, candidate edges with scores. Out: a support for each edge, and scores that count it in.
-The idea: if s and t are the same, their neighbours are too. A neighbour pair (a, b) that is a seed, or that a transport
-over all candidates holds for likely (`partial_transport`), speaks for (s, t) by its own certainty, by how likely the
-relation from s to a says what the one from t to b says (`relations`), and by how much these narrow s and t down
-(`neighbor_rows`). The embeddings know this only in sum; the single facts tell near-equal candidates apart, and they are
-what a person can check. The pairs found likely after counting support are better than before, and so are the relations
-learnt from them, so it is done a few times.
-How it is counted: the counterparts of a source's neighbours are marked once, and each of its candidates t looks up its
-own neighbours among them; or they are looked up among those of t where that is less work, as with a hub.
+The idea: if s and t are the same, their neighbours are too. A neighbour pair (a, b) that is a seed, or likely by a
+transport over all candidates (`partial_plan`), supports (s, t) by its own certainty, by how likely the relation from s
+to a means the same as the one from t to b (`relations`), and by how much these narrow s and t down (`neighbor_rows`).
+The embeddings contain this only in sum; the single facts separate near-equal candidates, and a person can check them.
+With support the pairs found likely improve, and so do the relations learnt from them, so it is repeated a few times.
+The counterparts of a source's neighbours are marked once, and each of its candidates t finds its own neighbours among
+them; or they are searched for among those of t where that is less work, as with a hub.
 Cost: the smaller of the two neighbourhoods for each edge, and its logarithm; memory linear in edges and triples.
 
 # Departs: not in the paper, which decides by the embeddings alone. Akin to PARIS (Suchanek et al., 2011), with local
@@ -24,27 +23,25 @@ import numpy.typing as npt
 
 from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArray, Mask
 from largegnn.machine.compiled import compiled
-from largegnn.machine.pieces import by_all_processors, piece_size
+from largegnn.machine.pieces import by_all_processors, map_pieces, piece_size, pieces
 from largegnn.machine.progress import progress
-from largegnn.machine.worker_pool import by_all_workers, ranges_for
-from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows, lower_bound
-from largegnn.matching.partial_transport import partial_plan
+from largegnn.matching.edge_transport import partial_plan
+from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows, lower_bound, worth_sending
 from largegnn.matching.relations import Counterparts, RelationCounts, count_relations, counterparts, likelihood
-from largegnn.matching.shared_rows import SharedRows, shared_rows
-from largegnn.matching.walking import propose_pairs
+from largegnn.matching.rule_candidates import propose_pairs
 
 __all__ = ["SupportFinder"]
 
 _MOST = 2.0  # support beyond this adds nothing: a hub's many neighbours prove no more than a few good ones
-_LEAST = 0.2  # certainty of a pair that speaks for its neighbours
-_TEMPERATURE, _STEPS = 0.02, 10  # of the transport that says how certain pairs are
+_LEAST = 0.2  # certainty of a pair that supports its neighbours
+_TEMPERATURE, _STEPS = 0.02, 10  # of the transport that gives the certainty of pairs
 _LONG = 32  # a row that may be worth halving
-# Most neighbours of a candidate are not marked. A table this small stays in the nearest cache and says so at once.
+# Most neighbours of a candidate are not marked. A table this small stays in the nearest cache.
 _SIEVE = 1 << 12
 
 
 class _Marks(NamedTuple):
-    """What the neighbours of the source at hand speak for.
+    """The targets that the neighbours of the current source support.
 
     `head` (num_targets,) is 1 + the first entry of each target, `following` that of the next one, 0 for none. An entry
     has a way from the source and a strength. `marked` lists the targets that have any; `sieve` has their remainders.
@@ -59,27 +56,26 @@ class _Marks(NamedTuple):
 
 
 class SupportFinder:
-    """Knows the two graphs and the seeds; says how well candidate edges are supported."""
+    """Counts the support of candidate edges, given the two graphs and the seeds."""
 
     def __init__(self, task: AlignmentTask, seeds: IntArray, weight: float = 0.6) -> None:
         """`weight` is what one unit of support adds to a score."""
         self._task, self._weight, self._seeds = task, weight, seeds
         self._near = both_neighbor_rows(task)
         self._counted: tuple[Counterparts, RelationCounts] | None = None
-        self._sent: SharedRows | None = None
 
     def add_to(
         self, graph: CandidateGraph, scores: FloatArray, passes: int = 3, matched: Counterparts | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Scores (e,) with support counted in, and the support itself (e,).
 
-        `passes` say how often pairs and support are redone; the first is by `matched` if given.
+        Pairs and support are computed `passes` times, the first time by `matched` if given.
         """
         support: FloatArray | None = None
         supported = scores
         with progress("matched neighbours", passes, "passes") as work:
             for _ in range(passes if len(graph) else 0):
-                support = None  # that of the last pass is in `supported`: not held beside a transport
+                support = None  # that of the last pass is in `supported`: not held during a transport
                 matched = self.matched(graph, supported) if matched is None else matched
                 support = self._support(graph, matched)
                 supported = np.float32(self._weight) * support
@@ -99,47 +95,28 @@ class SupportFinder:
     def propose(self, matched: Counterparts, allowed: Mask, number: int) -> IntArray:
         """Pairs (p, 2) next to matched pairs, the `number` best supported of each source among the `allowed` (n,)."""
         counts = self._relations(matched)
-        return propose_pairs(self._task, self._near[0], matched, counts, allowed, number, self._shared())
+        return propose_pairs(self._task, self._near[0], matched, counts, allowed, number)
 
     def _support(self, graph: CandidateGraph, matched: Counterparts) -> FloatArray:
         """The support of every edge (e,) by the matched pairs."""
         counts = self._relations(matched)
-        num_source = self._task.num_source_entities
         most = _most_marks(self._near[0].ptr, self._near[0].ids, matched.ptr)
-
-        def edges_of(first: int, last: int) -> slice:
-            # The edges of one source stay together: a piece begins and ends where a source does.
-            return slice(*(int(np.searchsorted(graph.sources, source)) for source in (first, last)))
-
-        rules = self._shared()
-        if rules is not None:
-            pool = rules.pool
-            parts = [edges_of(*sources) for sources in ranges_for(pool, num_source)]
-            ends = [(graph.sources[here], graph.targets[here]) for here in parts if here.start < here.stop]
-            known = *rules.near, pool.share(matched), pool.share(counts)
-            return np.concatenate(
-                [np.empty(0, dtype=np.float32), *by_all_workers(pool, support_piece, ends, *known, most)]
-            )
+        send, num_source = worth_sending(self._task), self._task.num_source_entities
+        # The edges of one source stay together: a piece begins and ends where a source does.
+        cuts = list(pieces(num_source, piece_size(num_source, send)))
+        parts = [slice(*np.searchsorted(graph.sources, sources).tolist()) for sources in cuts]
+        ends = ((graph.sources[part], graph.targets[part]) for part in parts)
+        found = map_pieces(support_piece, ends, *self._near, matched, counts, most, send=send)
         support = np.empty(len(graph), dtype=np.float32)
-
-        def count(first: int, last: int) -> None:
-            here = edges_of(first, last)
-            support[here] = support_piece(graph.sources[here], graph.targets[here], *self._near, matched, counts, most)
-
-        by_all_processors(count, num_source, piece_size(num_source))
+        for part, values in zip(parts, found, strict=True):
+            support[part] = values
         return support
 
     def _relations(self, matched: Counterparts) -> RelationCounts:
-        """How often relations join the matched pairs; asked twice of the same pairs, it is counted once."""
+        """How often relations join the matched pairs; counted once for the same pairs."""
         if self._counted is None or self._counted[0] is not matched:
-            self._counted = (matched, count_relations(self._task, *self._near, matched, self._shared()))
+            self._counted = (matched, count_relations(self._task, *self._near, matched))
         return self._counted[1]
-
-    def _shared(self) -> SharedRows | None:
-        """The graphs as the workers of a cluster have them, where there are any; sent when first asked for."""
-        if self._sent is None:
-            self._sent = shared_rows(self._task, *self._near)
-        return self._sent
 
 
 def support_piece(
@@ -195,7 +172,7 @@ def _count_support(
     support: FloatArray,
 ) -> None:
     """Fill in the support of edges (e,), those of one source standing together; ids of targets begin at `offset`."""
-    # Single arrays: one taken out of a tuple is counted as in use each time, which costs more than the look at it.
+    # Single arrays: one taken out of a tuple is counted as in use each time, which costs more than to read it.
     ptr, ids, head, sieve, marked = near_target.ptr, near_target.ids, marks.head, marks.sieve, marks.marked
     edge = 0
     while edge < len(sources):
@@ -208,7 +185,7 @@ def _count_support(
             if not num_marked:
                 pass
             elif end - index > _LONG and num_marked * _halvings(end - index) < end - index:
-                # Few are marked and the row is long: each is looked up in it.
+                # Few are marked and the row is long: each is searched for in it.
                 for number in range(num_marked):
                     at = lower_bound(ids, index, end, marked[number])
                     if at < end and ids[at] == marked[number] and total < most:
@@ -250,7 +227,7 @@ def _mark(source: int, near: NeighborRows, matched: Counterparts, marks: _Marks)
 
 @compiled
 def _strongest(marks: _Marks, near: NeighborRows, index: int, end: int, counts: RelationCounts) -> float:
-    """What the strongest two ways say that lead to the neighbour at `index` of a row, and to its counterpart."""
+    """The support by the strongest two ways to the neighbour at `index` of a row, and to its counterpart."""
     ids, ways, weights, following = near.ids, near.ways, near.weights, marks.following
     mark_ways, strengths = marks.ways, marks.strengths
     neighbor, strongest = ids[index], 0.0
@@ -259,9 +236,9 @@ def _strongest(marks: _Marks, near: NeighborRows, index: int, end: int, counts: 
         entry = head
         while entry > 0:
             entry -= 1
-            said = float(strengths[entry]) * float(weights[index])
-            if said > strongest:
-                strongest = max(strongest, said * likelihood(counts, mark_ways[entry], ways[index]))
+            product = float(strengths[entry]) * float(weights[index])
+            if product > strongest:
+                strongest = max(strongest, product * likelihood(counts, mark_ways[entry], ways[index]))
             entry = following[entry]
         index += 1
     return strongest

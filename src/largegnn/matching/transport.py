@@ -1,7 +1,8 @@
-"""Optimal transport between two sides: scores balanced so that no candidate is the best of everyone (Sinkhorn).
+"""Balance all scores between two sides by optimal transport, so that no candidate is the best of all (Sinkhorn).
 
-In: a matrix of scores (q, c) of queries and candidates, higher is closer; -inf is "no candidate". Out: the logarithm of
-the transport plan in their place, to be ranked along rows and columns like scores.
+In: a matrix of scores (q, c) of queries and candidates, higher is closer, -inf is "no candidate"; or vectors, and the
+scores of candidate edges that replace their cosines. Out: the logarithm of the transport plan, to be ranked along rows
+and columns like scores. Over candidate edges alone: `edge_transport.py`.
 
 The idea: exp(score / temperature) is divided by its row sums, then by its column sums, and so on. Written with
 logarithms, S = scores / temperature, that is r = -logsumexp(S + c, rows), c = -logsumexp(S + r, columns), at last
@@ -12,7 +13,6 @@ the second finds the piece in the cache. K loses nothing while S stays above -10
 the column duals within 30 of their middle; else S stays or comes back, and a step takes exp(S + r + c) of each piece.
 That cannot fail: after a division by column sums entries are at most 1, so row sums are at most c and the next column
 sums at least 1 / c; likewise for rows. What lies below e^-80 is lost in such a sum, so it need not be there.
-Over candidate edges alone: `sparse_transport.py`.
 
 With different numbers of rows and columns not both can sum to 1. The last division is by columns; a plan of total mass
 1 differs by a constant. With many more columns than rows a row owns several columns outright: their plan is 1, its
@@ -26,13 +26,18 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from largegnn.artifacts import FloatArray, IntArray
 from largegnn.errors import ArtifactError
 from largegnn.machine.precision import full_precision
 
-__all__ = ["check_settings", "transport_dense"]
+__all__ = ["check_settings", "cosine_matrix", "dense_plan", "fits_dense", "transport_dense"]
+
+_MOST_ROWS = 50_000  # of either side; beyond, transport is left to the candidates
+_MOST_BYTES = {"cpu": 6 << 30, "cuda": 16 << 30}
 
 _CHUNK_BYTES = {"cpu": 1 << 23, "cuda": 1 << 28}
 _LIFT = 20.0  # K = exp(S + lift), from e^-86 to e^20: more of float32's range; the row duals take it back
@@ -41,23 +46,67 @@ _FARTHEST = 30.0  # of a dual: sums of K then stay within e^-46 and e^66 for a m
 _NOTHING = -80.0  # exp of it adds nothing to a sum of at least 1 / c, and is no denormal number
 
 
-def transport_dense(scores: Tensor, temperature: float = 0.02, iterations: int = 30) -> Tensor:
-    """Turn scores (q, c) float32 into the log-plan and return them: the caller's matrix is OVERWRITTEN, it is scratch.
+def fits_dense(shape: tuple[int, int], device: torch.device, max_bytes: int | None = None) -> bool:
+    """Whether all scores of so many rows and columns may be held on a device; main memory may be bounded further."""
+    most = _MOST_BYTES[device.type]
+    if max_bytes is not None and device.type == "cpu":
+        most = min(most, max_bytes)
+    return max(shape) <= _MOST_ROWS and 4 * shape[0] * shape[1] <= most
 
-    A row or column of -inf stays so and takes part in nothing. NaN or +inf raise, and leave the matrix half done.
+
+def cosine_matrix(left: FloatArray, right: FloatArray, device: torch.device) -> torch.Tensor:
+    """Cosines (q, c) of rows (q, d) and (c, d), on the device."""
+    with torch.no_grad(), full_precision():
+        rows, columns = (
+            torch.nn.functional.normalize(torch.from_numpy(np.array(side)).to(device), dim=1) for side in (left, right)
+        )
+        return rows @ columns.T
+
+
+def dense_plan(
+    left: FloatArray,
+    right: FloatArray,
+    edges: tuple[IntArray, IntArray],
+    scores: FloatArray,
+    temperature: float,
+    iterations: int,
+    device: torch.device,
+    cosine_weight: float = 1.0,
+) -> torch.Tensor:
+    """The log-plan (q, c) of a transport over all cosines, with `scores` (e,) in place of those of the `edges`.
+
+    `cosine_weight` is what a cosine counts in these scores: with it candidates and all others are on one scale.
     """
-    check_settings(temperature, iterations)
+    matrix = cosine_matrix(left, right, device)
+    if cosine_weight != 1.0:
+        matrix *= cosine_weight
+    rows, columns = (torch.from_numpy(np.array(ends, dtype=np.int64)).to(device) for ends in edges)
+    matrix[rows, columns] = torch.from_numpy(np.array(scores, dtype=np.float32)).to(device)
+    _balance(matrix, temperature, iterations)
+    return matrix
+
+
+def transport_dense(scores: Tensor, temperature: float = 0.02, iterations: int = 30) -> Tensor:
+    """The log-plan (q, c) of scores (q, c) float32; a row or column of -inf stays so and takes part in nothing."""
     if scores.ndim != 2 or scores.dtype != torch.float32:
         raise ArtifactError(f"transport needs a float32 matrix of scores, not {scores.dtype} {tuple(scores.shape)}")
+    plan = scores.clone()
+    _balance(plan, temperature, iterations)
+    return plan
+
+
+def _balance(scores: Tensor, temperature: float, iterations: int) -> None:
+    """Turn scores (q, c) float32 into the log-plan in place; NaN or +inf raise, and leave the matrix half done."""
+    check_settings(temperature, iterations)
     if not scores.numel():
-        return scores
+        return
     with torch.no_grad(), full_precision():
         row_bytes = 4 * scores.shape[1]
         pieces = torch.split(scores, max(1, _CHUNK_BYTES[scores.device.type] // row_bytes))
         row_duals, empty_rows, highest, lowest = _first_row_duals(pieces, temperature)
         empty_columns = highest == -torch.inf
         if bool(empty_columns.all()):
-            return scores
+            return
         as_kernel = lowest > _LOWEST
         highest.masked_fill_(empty_columns, 0.0)
         column_duals = _first_column_duals(pieces, row_duals, highest, empty_columns, as_kernel)
@@ -77,7 +126,6 @@ def transport_dense(scores: Tensor, temperature: float = 0.02, iterations: int =
             if as_kernel:
                 piece.log_()
             piece.add_(duals[:, None]).add_(column_duals)
-    return scores
 
 
 def _first_row_duals(pieces: tuple[Tensor, ...], temperature: float) -> tuple[Tensor, Tensor, Tensor, float]:

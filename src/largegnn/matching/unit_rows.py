@@ -1,7 +1,7 @@
-"""The rows a search works on, and the one way in which found pairs are scored and ordered.
+"""Prepare the rows of a search, and score and order the found pairs in one way.
 
 In: vectors (n, d) of any length, possibly a memory map, and which of them are covered. Out: `UnitRows`, from which
-searchers read rows of length 1 in float32, piece by piece; and `neighbors_of_rows`, how every searcher answers.
+searchers read rows of length 1 in float32, piece by piece; and `neighbors_of_rows`, the result of every searcher.
 
 The idea: a searcher proposes candidates by whatever score is fast; what it returns is scored anew, in float64 rounded
 to float32, so that the score of a pair depends neither on the method nor on where its vectors stand: equal vectors
@@ -50,7 +50,7 @@ NO_KEY = -(1 << 63)
 class UnitRows:
     """Rows that have a direction: `vectors` (n, d) as given, `kept` (m,) ascending rows of it, None for all of them.
 
-    An index is a number below m: the how-manieth of the kept rows.
+    An index is a number below m, the place among the kept rows.
     """
 
     vectors: npt.NDArray[Any]

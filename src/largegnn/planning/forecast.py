@@ -23,7 +23,7 @@ from largegnn.data.load import load_pair
 from largegnn.machine.devices import choose_device, num_processors
 from largegnn.machine.metering import available_memory_mb
 from largegnn.matching.faiss_search import MOST_EXACT
-from largegnn.matching.searchers import is_exact
+from largegnn.matching.search import is_exact
 from largegnn.planning.plan import plan_for, seeds_warning
 from largegnn.settings import Settings
 

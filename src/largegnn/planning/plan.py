@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from largegnn.artifacts import AlignmentTask, DivisionPlan, SeedsFrom
 from largegnn.errors import InputError
 from largegnn.machine.devices import memory_budget
-from largegnn.matching.calibration import FEWEST_VALID
+from largegnn.matching.confidence.calibration import FEWEST_VALID
 from largegnn.settings import DivisionSettings, LandmarkSettings
 
 __all__ = [

@@ -15,7 +15,7 @@ import numpy as np
 from largegnn.artifacts import REASONS, Alignment, IntArray, Mask, are_among
 
 if TYPE_CHECKING:
-    from largegnn.stages.match import MatchOutcome
+    from largegnn.matching.match import MatchOutcome
 
 __all__ = ["Cut", "selected_pairs", "threshold_cuts", "wilson_interval"]
 

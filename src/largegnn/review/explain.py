@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from largegnn.artifacts import REASONS, Alignment, AlignmentTask, IntArray, RelationAlignment, SeedsFrom, TaskNames
-from largegnn.matching.contributions import Weighing, contributions
+from largegnn.matching.evidence import Weighing, contributions
 from largegnn.review.lookup import Rows
 from largegnn.review.neighbors import Hop, NeighborIndex, matched_neighbors, relation_likelihoods
 from largegnn.review.values import ComparedValues, PairValues

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from largegnn.division.partition import Partitioner
     from largegnn.embedding.encoders import EncoderFactory
     from largegnn.embedding.losses import Loss
-    from largegnn.evaluation.measures import Measure
+    from largegnn.evaluation.metrics import Measure
     from largegnn.export.info import Exporter
     from largegnn.literals.comparators import Comparator
     from largegnn.literals.encoders import TextEncoder
     from largegnn.matching.channels import Channel
     from largegnn.matching.scorings import Scoring
-    from largegnn.matching.searchers import Searcher
+    from largegnn.matching.search import Searcher
     from largegnn.matching.selection import Selection
     from largegnn.review.pages import Page
 
@@ -85,10 +85,10 @@ SEARCHERS: Table[Searcher] = Table(
     "searchers",
     "searcher",
     {
-        "torch": "largegnn.matching.searchers:torch_exact",
-        "flat": "largegnn.matching.searchers:faiss_flat",
-        "ivf": "largegnn.matching.searchers:faiss_ivf",
-        "hnsw": "largegnn.matching.searchers:faiss_hnsw",
+        "torch": "largegnn.matching.search:torch_exact",
+        "flat": "largegnn.matching.search:faiss_flat",
+        "ivf": "largegnn.matching.search:faiss_ivf",
+        "hnsw": "largegnn.matching.search:faiss_hnsw",
     },
 )
 CHANNELS: Table[Channel] = Table(
@@ -146,10 +146,10 @@ MEASURES: Table[Measure] = Table(
     "measures",
     "measure",
     {
-        "hits@1": "largegnn.evaluation.measures:hits_at_1",
-        "hits@5": "largegnn.evaluation.measures:hits_at_5",
-        "hits@10": "largegnn.evaluation.measures:hits_at_10",
-        "mrr": "largegnn.evaluation.measures:mrr",
+        "hits@1": "largegnn.evaluation.metrics:hits_at_1",
+        "hits@5": "largegnn.evaluation.metrics:hits_at_5",
+        "hits@10": "largegnn.evaluation.metrics:hits_at_10",
+        "mrr": "largegnn.evaluation.metrics:mrr",
     },
 )
 EXPORTERS: Table[Exporter] = Table(

@@ -1,0 +1,1 @@
+"""How likely a pair is right, and which pairs to accept."""
