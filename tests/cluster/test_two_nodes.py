@@ -23,7 +23,7 @@ from largegnn.cluster.nodes import ask_nodes, versions_here
 from largegnn.cluster.pool import RayPool
 from largegnn.cluster.tables import ShardedTable
 from largegnn.cluster.visits import RayVisits
-from largegnn.data import block_pieces
+from largegnn.data import lines, readers
 from largegnn.embedding import whole_graph
 from largegnn.embedding.checkpoint import CheckpointFolder
 from largegnn.embedding.dual_amn import DualAMN
@@ -32,6 +32,7 @@ from largegnn.embedding.trainer import Trainer
 from largegnn.embedding.whole_graph import encode_graph
 from largegnn.errors import InputError, StorageError
 from largegnn.literals import gram_pieces, grams, value_pieces, values_evidence
+from largegnn.machine import pieces
 from largegnn.machine import worker_pool as machine_pool
 from largegnn.machine.worker_pool import using_pool, worker_pool
 from largegnn.matching import cosines, search_pieces, shared_rows
@@ -120,12 +121,13 @@ def test_files_in_pieces_give_what_the_whole_gives(
 ) -> None:
     api.generate(WORLD.model_copy(update={"literals": True}), folder=tmp_path, form=form)
     whole = api.load(tmp_path)
-    monkeypatch.setattr(block_pieces, "_WORTH_SENDING", 1)
-    monkeypatch.setattr(block_pieces, "_RANGE", 20_000)
+    monkeypatch.setattr(readers, "_WORTH_SENDING", 1)
+    monkeypatch.setattr(lines, "_BLOCK", 20_000)
+    monkeypatch.setattr(pieces, "num_processors", lambda: 1)  # of which a cluster of two has more
     ran = functions_run(monkeypatch)
     with using_pool(pool):
         found = api.load(tmp_path)
-    assert ran == {"code_range"}
+    assert ran == {"code_block"}
     assert found.summary == whole.summary
     for part in ("task", "names", "literals"):
         assert as_lists(getattr(found, part)) == as_lists(getattr(whole, part)), part

@@ -12,8 +12,7 @@ from largegnn import api
 from largegnn.data.in_memory import as_path, as_table
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadedPair, load_pair
-from largegnn.data.name_files import NAME_PREDICATE
-from largegnn.data.readers import read_triples
+from largegnn.data.readers import NAME_PREDICATE, read_triples
 from largegnn.errors import InputError
 from largegnn.settings import DataSettings
 from tests.data.literal_sets import literals_of_pair

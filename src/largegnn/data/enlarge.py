@@ -21,8 +21,7 @@ import polars as pl
 from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
 from largegnn.artifacts.literals import Literals
 from largegnn.data.batch import TripleBatch
-from largegnn.data.blank import highest_number, renumbered
-from largegnn.data.limits import refuse_too_many
+from largegnn.data.iri import highest_number, renumbered
 from largegnn.data.links import check_known, check_splits, read_named_links
 from largegnn.data.literal_rows import LiteralCoder, LiteralRows, join_literals
 from largegnn.data.readers import read_triples
@@ -33,6 +32,7 @@ from largegnn.data.vocabulary import (
     lookup,
     number_names,
     number_triples,
+    refuse_too_many,
     sorted_distinct,
     to_strings,
 )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from largegnn.data.headers import LINKS, NAMES, TRIPLES, Roles
+from largegnn.data.columns import LINKS, NAMES, TRIPLES, Roles
 from largegnn.data.shown import listed
 from largegnn.errors import InputError
 

@@ -19,8 +19,7 @@ import polars as pl
 from largegnn.artifacts import IntArray, Mask, StringTable
 from largegnn.artifacts.literals import Literals
 from largegnn.data.batch import no_names
-from largegnn.data.coded_batch import CodedLiteralBatch
-from largegnn.data.vocabulary import Vocabulary, distinct, lookup, to_strings
+from largegnn.data.vocabulary import CodedLiteralBatch, Vocabulary, distinct, lookup, to_strings
 
 __all__ = ["CodedLiterals", "LiteralCoder", "LiteralRows", "join_literals"]
 

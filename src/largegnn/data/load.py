@@ -20,7 +20,6 @@ from largegnn.artifacts import AlignmentTask, IntArray, TaskNames, are_among
 from largegnn.artifacts.literals import Literals
 from largegnn.data.decisions import DecisionIds, decision_ids
 from largegnn.data.inputs import DataInput, PairFiles, find_files
-from largegnn.data.limits import refuse_too_many
 from largegnn.data.links import (
     NamedLinks,
     check_known,
@@ -33,7 +32,7 @@ from largegnn.data.links import (
 from largegnn.data.literal_rows import join_literals
 from largegnn.data.sides import NumberedSide, Side, link_translator, read_side
 from largegnn.data.summary import LoadSummary, say
-from largegnn.data.vocabulary import lookup_each, sorted_distinct, to_strings
+from largegnn.data.vocabulary import lookup_each, refuse_too_many, sorted_distinct, to_strings
 from largegnn.errors import InputError
 from largegnn.settings import DataSettings
 

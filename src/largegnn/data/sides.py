@@ -16,15 +16,20 @@ import polars as pl
 
 from largegnn.artifacts import IntArray
 from largegnn.data.batch import ReadCounts, TripleBatch, no_names
-from largegnn.data.block_pieces import shared_attributes, shared_triples
-from largegnn.data.coded_batch import CodedBatch
 from largegnn.data.inputs import PairFiles
 from largegnn.data.literal_rows import CodedLiterals, LiteralCoder, LiteralRows
-from largegnn.data.name_files import read_names
 from largegnn.data.near import near_names
-from largegnn.data.readers import read_links, read_rows
+from largegnn.data.readers import coded_attributes, coded_triples, read_links, read_names, read_rows
 from largegnn.data.shown import listed, shown
-from largegnn.data.vocabulary import CodedGraph, code_batches, distinct, lookup, number_names, number_triples
+from largegnn.data.vocabulary import (
+    CodedBatch,
+    CodedGraph,
+    code_batches,
+    distinct,
+    lookup,
+    number_names,
+    number_triples,
+)
 from largegnn.errors import InputError
 from largegnn.settings import DataSettings
 
@@ -102,9 +107,9 @@ def read_side(files: PairFiles, side: int, settings: DataSettings, keep_literals
     path, attributes, names = files.triples[side], files.attributes[side], files.names[side]
     key = (settings.source_key, settings.target_key)[side]
     batches: Iterator[TripleBatch | CodedBatch]
-    batches = read_rows(path, key, settings.format) if key else shared_triples(path, settings.format, keep_literals)
+    batches = read_rows(path, key, settings.format) if key else coded_triples(path, settings.format, keep_literals)
     if attributes is not None:
-        batches = chain(batches, shared_attributes(attributes, keep_literals))
+        batches = chain(batches, coded_attributes(attributes, keep_literals))
     coder = LiteralCoder()
     graph = code_batches(batches, coder.add if keep_literals else None)
     if not len(graph.triples):
