@@ -110,7 +110,7 @@ FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "deep.ttl": (lambda: deep(50_000).encode(), f"at most {DEEPEST} levels"),
     "deep.nt": (lambda: deep(50_000).encode(), f"at most {DEEPEST} levels"),
     "deep.nq": (lambda: deep(300_000).encode(), f"at most {DEEPEST} levels"),
-    "literal.ttl": (lambda: b'<a:a> <a:r> "' + b"x" * 40_000_000 + b'" .\n', "longer than the parser takes"),
+    "literal.ttl": (lambda: b'<a:a> <a:r> "' + b"x" * 40_000_000 + b'" .\n', "longer than the parser accepts"),
     "rows.parquet": (many_rows, "rows, where at most 20 a byte can differ"),
     "long_names.parquet": (long_names, "the Parquet file is damaged, or needs far more memory"),
     "returns.tsv": (lambda: b"a\tr\tb\n" + b"\r" * 30_000_000 + b"x", "wrong number of columns"),

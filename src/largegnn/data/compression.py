@@ -45,9 +45,9 @@ _PLAIN_CHUNK = 1 << 22
 # Four bytes of zstd may stand for 128 KiB, and its decompressor cannot stop in between.
 _COMPRESSED_CHUNK = {"gzip": 1 << 18, "bzip2": 1 << 18, "zstd": 1 << 11}
 _PIECE = 1 << 20
-# Triples with long names in the most regular order compress to a two-hundredth at best; 32 MiB do no harm.
+# Triples with long names in the most regular order compress to a two-hundredth at best; some MiB do no harm.
 _MOST_EXPANSION = 500
-_ALWAYS_ALLOWED = 1 << 25
+_ALWAYS_ALLOWED = {"gzip": 1 << 25, "bzip2": 1 << 25, "zstd": 1 << 27}
 _ZSTD_WINDOW = 1 << 27  # the default limit of `zstd -d`
 _MARK = b"\xef\xbb\xbf"
 
@@ -171,7 +171,7 @@ def _decompressed(path: Path, file: io.BufferedReader, compression: str) -> Iter
             try:
                 for piece in feed(stream, data):
                     size += len(piece)
-                    if size > _ALWAYS_ALLOWED and size > _MOST_EXPANSION * file.tell():
+                    if size > _ALWAYS_ALLOWED[compression] and size > _MOST_EXPANSION * file.tell():
                         raise _too_much(path, compression, size, file.tell())
                     if piece:
                         yield piece
@@ -234,10 +234,11 @@ def _damaged(path: Path, compression: str, reason: str) -> InputError:
 
 
 def _too_much(path: Path, compression: str, size: int, num_read: int) -> InputError:
+    allowed = _ALWAYS_ALLOWED[compression] >> 20
     return InputError(
         f"the {compression} file decompresses to more than any text would",
         where=str(path),
-        expected=f"at most {_MOST_EXPANSION} times its size, once it gives more than {_ALWAYS_ALLOWED >> 20} MiB",
+        expected=f"at most {_MOST_EXPANSION} times its size, once it gives more than {allowed} MiB",
         found=f"{size >> 20:,} MiB out of {num_read:,} bytes, and more to come",
         fix="check where the file is from; if it is the right one, decompress it first",
     )

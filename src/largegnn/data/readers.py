@@ -68,12 +68,17 @@ def _coded(path: Path, blocks: Iterator[Block], keep_literals: bool) -> Iterator
     size = path.stat().st_size * (1 if compression_of(path) is None else _COMPRESSED)
     pieces = ((block,) for block in blocks)
     for batches in map_pieces(code_block, pieces, keep_literals, send=size >= _WORTH_SENDING):
+        if isinstance(batches, InputError):
+            raise batches
         yield from batches
 
 
-def code_block(block: Block, keep_literals: bool) -> list[CodedBatch]:
-    """Parse a block and code its batches."""
-    return [CodedBatch.of(tidied_batch(batch), keep_literals) for batch in block()]
+def code_block(block: Block, keep_literals: bool) -> list[CodedBatch] | InputError:
+    """The batches of a block in codes, or its error: of several blocks with one, the first is to be named."""
+    try:
+        return [CodedBatch.of(tidied_batch(batch), keep_literals) for batch in block()]
+    except InputError as error:
+        return error
 
 
 @contextmanager
