@@ -65,7 +65,7 @@ class TestNameFiles:
 
     def test_nobody_known_is_an_error(self, toy_folder: Path, tmp_path: Path) -> None:
         names = write(tmp_path / "n.tsv", "x\tAnna\ny\tY\n")
-        with pytest.raises(InputError, match="names no entity of its graph") as error:
+        with pytest.raises(InputError, match="no entity of the name file is in its graph") as error:
             load_pair(self.given(toy_folder, names))
         assert "x, y" in str(error.value.found)
         assert "such as a, b, c" in str(error.value.expected)

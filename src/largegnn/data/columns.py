@@ -1,6 +1,6 @@
 """Turn rows of a table into triples, links, names or entities: which column is which, and what their cells mean.
 
-In: rows as columns of text from any format that has columns. Out: batches, as readers yield them. A header tells which
+In: rows as columns of text from any format that has columns. Out: batches, as readers yield them. A header shows which
 column holds the head, relation and tail, the source and target, or the entity and its name, in any order; words that
 belong together go first, and a mixture counts where each role has one candidate. Of a table whose rows are entities one
 column is the key, and every other cell that is not empty a literal whose predicate is the name of its column.
@@ -31,12 +31,12 @@ __all__ = [
     "entities_of",
     "find_key",
     "is_key_word",
+    "is_same_as",
     "links_of",
     "looks_like_header",
     "names_of",
     "pick_columns",
     "plain_word",
-    "says_same",
     "table_without_key",
     "triples_of",
     "without_brackets",
@@ -59,7 +59,7 @@ class Roles:
     headers: tuple[tuple[str, ...], ...]
 
     def find(self, words: Sequence[str]) -> tuple[int, ...] | None:
-        """The index of the column for each role; None where the words do not tell."""
+        """The index of the column for each role; None if the words do not show it."""
         index_of = {plain_word(word): index for index, word in reversed(list(enumerate(words)))}
         for header in self.headers:
             if all(word in index_of for word in header):
@@ -82,7 +82,7 @@ class Rows:
 
 
 def pick_columns(words: Sequence[str], roles: Roles) -> dict[str, int] | None:
-    """The index of the column of each role, links with a `predicate` if it has one; None if the words do not tell."""
+    """The index of the column of each role, with a `predicate` for links if present; None if the words do not fit."""
     found = roles.find(words)
     if found is None:
         return None
@@ -103,7 +103,7 @@ def looks_like_header(words: Sequence[str]) -> bool:
 
 
 def is_key_word(word: str) -> bool:
-    """Whether a column's name says that its values identify rows."""
+    """Whether a column's name suggests that its values identify rows."""
     plain = plain_word(word)
     return plain in _KEYS or plain.endswith("_id")
 
@@ -135,7 +135,7 @@ def table_without_key(where: str, words: Sequence[str]) -> InputError:
     )
 
 
-def says_same(relations: pl.Series) -> pl.Series:
+def is_same_as(relations: pl.Series) -> pl.Series:
     """Whether each relation makes its statement a link, (n,) bool."""
     return relations.is_in([*SAME_AS, *_SAME_AS_SHORT]).fill_null(value=False)
 
@@ -167,12 +167,12 @@ def _literals_of(frame: pl.DataFrame) -> LiteralBatch:
 
 
 def links_of(rows: Rows) -> LinkBatch:
-    """The links of rows with `source` and `target`; a column `predicate` tells which rows are links."""
+    """The links of rows with `source` and `target`; a column `predicate` marks the rows that are links."""
     ends = rows.frame.select("source", "target")
     check_names(ends.to_dict(), rows.where)
     ends, counts = without_brackets(ends), rows.counts
     if _PREDICATE in rows.frame.columns:
-        chosen = says_same(without_brackets(rows.frame.select(_PREDICATE))[_PREDICATE])
+        chosen = is_same_as(without_brackets(rows.frame.select(_PREDICATE))[_PREDICATE])
         ends = ends.filter(chosen)
         counts = ReadCounts.total([counts, ReadCounts(other_statements=len(chosen) - len(ends))])
     return LinkBatch(ends["source"], ends["target"], counts)

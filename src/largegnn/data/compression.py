@@ -1,4 +1,4 @@
-"""Read the bytes of a file, plain or compressed (gzip, bzip2, zstd), told by its first bytes, not by its name.
+"""Read the bytes of a file, plain or compressed (gzip, bzip2, zstd), recognised by its first bytes, not by its name.
 
 In: a path. Out: chunks of decompressed bytes, or a binary stream over them. A compressed file that is damaged or ends
 too early is an `InputError`, never a shorter file. A small file may decompress to terabytes, text does not: so is a
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
-# As much of each magic number as there is: a text may well begin with BZh.
+# The whole of each magic number: a text may well begin with BZh.
 _MAGIC = {
     "gzip": re.compile(rb"\x1f\x8b\x08"),
     "bzip2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)"),

@@ -20,7 +20,7 @@ import polars as pl
 
 _ROWS = 500_000
 _SPARE_MEMORY = 768 << 20
-# A row group is unpacked as a whole, and text packs to a few hundredths where names repeat.
+# A row group is decompressed as a whole, and text compresses to a few hundredths where names repeat.
 _MEMORY_PER_BYTE = 64
 _SPARE_SECONDS, _SECONDS_PER_MB = 60, 10
 # A row that is not a copy of others takes a byte at least; copies of one row take nothing.

@@ -4,9 +4,9 @@ In: a path. Out: batches of triples between names (IRIs without brackets, blank 
 graph names and statements about triples are left out and counted. IRIs are not validated: many in real dumps are
 invalid. Links are the statements owl:sameAs and skos:exactMatch.
 N-Triples and N-Quads must have one statement a line, so that a literal without its closing quote cannot take in the
-lines that follow. Short text may stand for long names (a prefix, a base): a file is refused once its names take much in
-all and very much for what was read of it. Cost: two seconds for a million triples, one where
-most lines hold three IRIs.
+lines that follow. Short text may abbreviate long names (a prefix, a base): a file is refused once its names take much
+in all and very much for what was read of it. Cost: two seconds for a million triples, one if most lines hold three
+IRIs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import polars as pl
 import pyoxigraph as ox
 
 from largegnn.data.batch import Block, LinkBatch, LiteralBatch, ReadCounts, Reader, TripleBatch, check_names
-from largegnn.data.columns import says_same
+from largegnn.data.columns import is_same_as
 from largegnn.data.compression import as_stream, read_chunks, without_marks
 from largegnn.data.iri import nameless
 from largegnn.data.lines import LineBlock, line_blocks, location, with_line_feeds
@@ -284,7 +284,7 @@ def _read_lines(path: Path, form: str) -> Iterator[TripleBatch]:
 
 
 def _links_of(batch: TripleBatch) -> LinkBatch:
-    chosen = says_same(batch.relations)
+    chosen = is_same_as(batch.relations)
     num_others = len(chosen) - int(chosen.sum()) + len(batch.literals)
     counts = ReadCounts.total([batch.counts, ReadCounts(other_statements=num_others)])
     return LinkBatch(batch.heads.filter(chosen), batch.tails.filter(chosen), counts)

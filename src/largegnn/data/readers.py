@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 NAME_PREDICATE = "urn:largegnn:name"
-# It looks like a packed name and would be unpacked with all others.
+# It looks like a packed name and would be decoded with all others.
 _PACKED_PREDICATE = PACKED + quote(NAME_PREDICATE, safe="/")
 _WORTH_SENDING = 1 << 27  # bytes: some seconds of a processor; the start of a worker takes one or two
 _COMPRESSED = 8  # times the bytes of a compressed file when it is decompressed, about

@@ -215,7 +215,7 @@ def split_block(path: Path, block: LineBlock, separator: str, ends: LineEnds, co
 
 
 def _without_lines(text: bytes, line: bytes) -> tuple[bytes, int]:
-    """The lines but for one, wherever it stands: files put together one after another have their header again."""
+    """The lines without one of them, wherever it is: files put together have their header again."""
     if not text.startswith(line + b"\n") and b"\n" + line + b"\n" not in text:
         return text, 0
     lines = text.split(b"\n")[:-1]

@@ -4,7 +4,7 @@ In: batches of names. Out: sorted distinct triples of int32 ids, and the names i
 coded against its own distinct names, wherever it was read, so that the strings of a file are never all in memory; the
 vocabularies of all batches are joined at the end. Ids follow a fixed shuffle of the sorted names, salted by side: they
 depend on the set of names alone, not on the order of lines or files, and equal names on the two sides do not get near
-ids. More than 32-bit numbers can tell apart is refused.
+ids. More names than 32-bit ids are refused.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ def refuse_too_many(**counts: int) -> None:
         most = _LIMIT // _NUMBERS_OF_ONE[what]
         if count > most:
             raise InputError(
-                f"there are more {what} than 32-bit numbers can tell apart",
+                f"there are more {what} than 32-bit ids can number",
                 expected=f"at most {most:,} {what} in both graphs together",
                 found=f"{count:,}",
                 fix="leave out what need not be aligned, or align the graphs piece by piece",
