@@ -8,6 +8,8 @@ from __future__ import annotations
 from largegnn.api import Division
 from largegnn.data.inputs import DataInput
 from largegnn.embedding.train import TrainOutcome
+from largegnn.evaluation.evaluate import evaluate
+from largegnn.matching.match import MatchOutcome
 from largegnn.parts import SEARCHERS
 from largegnn.pipeline import run_pipeline, run_task
 from largegnn.planning.plan import plan_division
@@ -15,8 +17,6 @@ from largegnn.rounds import RoundsOutcome
 from largegnn.run import Run
 from largegnn.runfolder.steps import derived_seed
 from largegnn.runfolder.store import RunStore
-from largegnn.evaluation.evaluate import evaluate
-from largegnn.matching.match import MatchOutcome
 
 __all__ = [
     "SEARCHERS",

@@ -86,8 +86,7 @@ def modules(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in MODULES:
         sys.modules.pop(name, None)
     for table in TABLES.values():
-        for name in [name for name in table if table.is_local(name)]:
-            table.remove(name)
+        table._local.clear()
 
 
 def run(*words: str | Path, path: Path, expected: int = 0) -> subprocess.CompletedProcess[str]:

@@ -186,4 +186,4 @@ def test_the_tables_import_nothing_heavy() -> None:
 def test_every_table_stands_under_its_own_name() -> None:
     for name, known in TABLES.items():
         assert known.name == name
-        assert len(known) == len(known.own_names) > 0
+        assert list(known)[: len(known.own_names)] == list(known.own_names)

@@ -24,8 +24,7 @@ from lab.origin import Origin, origin_of
 from lab.runs import Division, run_task
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings
-from largegnn.evaluation.metrics import summarise
-from largegnn.evaluation.metrics import rank_links
+from largegnn.evaluation.metrics import rank_links, summarise
 from largegnn.settings import METHODS, PRESETS, Settings, resolve
 
 FILE = Path(__file__).parents[1] / "docs" / "results" / "subgraphs.jsonl"

@@ -15,8 +15,7 @@ from largegnn.artifacts import IntArray
 from largegnn.division.subgraphs import share_kept
 from largegnn.embedding.losses import LOSSES
 from largegnn.errors import ArtifactError
-from largegnn.evaluation.metrics import summarise
-from largegnn.evaluation.metrics import rank_links
+from largegnn.evaluation.metrics import rank_links, summarise
 from tests.embedding.generated_pairs import generated_pair
 from tests.embedding.small_runs import CPU, NUM_RELATIONS, random_subgraphs, small_options, train_options
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from largegnn.errors import InputError
 
 if TYPE_CHECKING:
-    from largegnn.data.readers import Reader
+    from largegnn.data.batch import Reader
     from largegnn.division.partition import Partitioner
     from largegnn.embedding.encoders import EncoderFactory
     from largegnn.export import Exporter

@@ -60,11 +60,6 @@ def _is_first(file: Path) -> bool:
     return True
 
 
-def write_note(path: Path) -> None:
-    """Write a small file."""
-    write_files({path: lambda sink: sink.write(b"note")}, fix="free some space and run again with --resume")
-
-
 def full_disk(function: Callable[..., Any], *arguments: Any) -> Any:
     """What a function does where nothing can be flushed to disk any more."""
     error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

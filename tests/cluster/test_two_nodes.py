@@ -23,7 +23,7 @@ from largegnn.cluster.entity_table import ShardedTable
 from largegnn.cluster.nodes import ask_nodes, versions_here
 from largegnn.cluster.training import RayVisits
 from largegnn.cluster.workers import RayWorkers
-from largegnn.data import block_pieces
+from largegnn.data import lines, readers
 from largegnn.embedding import integrate as whole_graph
 from largegnn.embedding.checkpoint import CheckpointFolder
 from largegnn.embedding.dual_amn import DualAMN
@@ -34,9 +34,8 @@ from largegnn.errors import InputError, StorageError
 from largegnn.literals import grams, values_evidence
 from largegnn.literals.compare import compare_literals
 from largegnn.machine import pieces as machine_pieces
-from largegnn.machine import worker_pool as machine_pool
 from largegnn.machine.pieces import current_workers, map_pieces, use_workers
-from largegnn.matching import cosines, search_pieces, shared_rows
+from largegnn.matching import candidates, exact_search, neighbor_rows
 from largegnn.matching.search import search_both
 from largegnn.settings import ClusterSettings, CompareSettings, ProtocolSettings
 from tests.cli.small_runs import QUICK, WORLD, call, make_pair
@@ -73,15 +72,15 @@ def _one_thread() -> Iterator[None]:
 @pytest.fixture
 def _all_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every graph were large, and this machine had fewer processors than the cluster."""
-    for module in (whole_graph, shared_rows, cosines):
-        monkeypatch.setattr(module, "_WORTH_SHARING", 1)
+    monkeypatch.setattr(whole_graph, "_WORTH_SHARING", 1)
+    for module in (neighbor_rows, candidates, exact_search):
+        monkeypatch.setattr(module, "_WORTH_SENDING", 1)
     one_processor_here(monkeypatch)
 
 
 def one_processor_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if this machine had one processor, of which a cluster of two has more."""
-    for module in (machine_pool, machine_pieces):
-        monkeypatch.setattr(module, "num_processors", lambda: 1)
+    monkeypatch.setattr(machine_pieces, "num_processors", lambda: 1)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +108,7 @@ def test_pieces_give_what_the_whole_gives(workers: RayWorkers, monkeypatch: pyte
     covered = rng.random(1_500) < 0.9
     targets[5] = 0
     monkeypatch.setattr(exact_search, "_WORTH_SENDING", 1)
-    monkeypatch.setattr(pieces_of_work, "num_processors", lambda: 1)
+    one_processor_here(monkeypatch)
     monkeypatch.setattr(exact_search, "_FEWEST_QUERIES", 100)
     whole = search_both(sources, targets, 7, "torch", source_covered=covered)
     with use_workers(workers):
@@ -128,8 +127,9 @@ def test_files_in_pieces_give_what_the_whole_gives(
 ) -> None:
     api.generate(WORLD.model_copy(update={"literals": True}), folder=tmp_path, form=form)
     whole = api.load(tmp_path)
-    monkeypatch.setattr(block_pieces, "_WORTH_SENDING", 1)
-    monkeypatch.setattr(block_pieces, "_RANGE", 20_000)
+    monkeypatch.setattr(readers, "_WORTH_SENDING", 1)
+    monkeypatch.setattr(lines, "_BLOCK", 20_000)
+    one_processor_here(monkeypatch)
     ran = functions_run(monkeypatch)
     with use_workers(workers):
         found = api.load(tmp_path)

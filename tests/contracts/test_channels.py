@@ -9,11 +9,10 @@ import pytest
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, CandidateGraph, LiteralEvidence, Neighbors, are_among
-from largegnn.matching.channels import ChannelContext, gather_candidates
-from largegnn.seams.tables import CHANNELS
+from largegnn.matching.channels import CHANNELS, ChannelContext, gather_candidates
 from tests.noisy_vectors import noisy_vectors, tiny_task
 
-every_channel = pytest.mark.parametrize("name", CHANNELS.own_names)
+every_channel = pytest.mark.parametrize("name", tuple(CHANNELS))
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,7 @@ def context() -> ChannelContext:
 
 def ask(name: str, context: ChannelContext) -> tuple[CandidateGraph, CandidateGraph]:
     """The candidates before a channel, structure and whatever stands before it, and after."""
-    before = CHANNELS.own_names[: CHANNELS.own_names.index(name)]
+    before = tuple(CHANNELS)[: tuple(CHANNELS).index(name)]
     return gather_candidates(before, context), gather_candidates((*before, name), context)
 
 

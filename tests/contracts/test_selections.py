@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from largegnn.artifacts import CandidateGraph, FloatArray
 from largegnn.matching.candidates import edge_ranks
-from largegnn.matching.selection import mutual_top1
-from largegnn.seams.tables import SELECTIONS
+from largegnn.matching.selection import SELECTIONS, mutual_top1
 from tests.matching.random_candidates import edges_of, scored_graphs
 
 every_selection = pytest.mark.parametrize("name", sorted(SELECTIONS))

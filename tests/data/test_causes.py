@@ -49,7 +49,7 @@ class TestSeeds:
         seeds = "http://one.org/resource/Parris\thttp://two.org/resource/Paris\n"
         error = refused(pair(tmp_path, iris("one"), iris("two"), seeds))
         assert error.fix == (
-            "mend the names; near ones are http://one.org/resource/Paris for http://one.org/resource/Parris"
+            "fix the names; near ones are http://one.org/resource/Paris for http://one.org/resource/Parris"
         )
 
     def test_a_header_in_words_of_its_own(self, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ class TestCounts:
         assert summary.num_other_link_statements == 1
         for words in ("header rows", "blank lines", "byte-order marks", "duplicate triples", "comment lines"):
             assert f"{words} " in caplog.text
-        for words in ("graph names of quads dropped", "statements about triples", "that are no links, left out: 1"):
+        for words in ("graph names of quads dropped", "statements about triples", "that are not links, left out: 1"):
             assert words in caplog.text
 
 

@@ -76,7 +76,7 @@ def test_what_is_refused(toy_task: AlignmentTask, toy_names: TaskNames, tmp_path
     strange, swapped = write(tmp_path / "strange", "x r y\n"), write(tmp_path / "swapped", "A p X\n")
     with pytest.raises(InputError, match="no triples were given"):
         grow(seeds=strange)
-    with pytest.raises(InputError, match="touch no entity of the source graph"):
+    with pytest.raises(InputError, match="have no entity of the source graph"):
         grow(source_triples=(strange,))
     with pytest.raises(InputError, match=r"triples of the target graph, not of the source(.|\n)*--target-triples"):
         grow(source_triples=(swapped,))

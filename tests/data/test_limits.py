@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from largegnn import api
-from largegnn.data import limits
+from largegnn.data import vocabulary
 from largegnn.data.enlarge import Additions, enlarge_task
-from largegnn.data.limits import refuse_too_many
 from largegnn.data.load import load_pair
+from largegnn.data.vocabulary import refuse_too_many
 from largegnn.errors import InputError
 
 
@@ -40,8 +40,8 @@ def test_loading_and_enlarging_refuse(
     fine = load_pair(api.data_input(tmp_path))
     more = tmp_path / "more.tsv"
     more.write_text("a0\tr1\ta3\n")
-    monkeypatch.setattr(limits, "_LIMIT", limit)
-    monkeypatch.setattr(limits, "_NUMBERS_OF_ONE", {"entities": 1, "relations": 1, "triples": 1})
+    monkeypatch.setattr(vocabulary, "_LIMIT", limit)
+    monkeypatch.setattr(vocabulary, "_NUMBERS_OF_ONE", {"entities": 1, "relations": 1, "triples": 1})
     with pytest.raises(InputError, match=f"more {what} than"):
         load_pair(api.data_input(tmp_path))
     with pytest.raises(InputError, match=f"more {what} than"):

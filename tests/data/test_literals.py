@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largegnn.data.batch import LiteralBatch
-from largegnn.data.language_tags import TagMender
 from largegnn.data.literal_syntax import LONGEST_VALUE, parse_literals, tidied, unescaped
+from largegnn.data.rdf_text import INVALID_TAG, TokenFilter
 from largegnn.data.readers import read_links
 from largegnn.errors import InputError
 from tests.data.literal_sets import literals_of_file
@@ -82,19 +82,21 @@ x:b x:p '''long'''@x_y . <a:"@b_c> x:p "e"@ .
 x:c x:p "f"@en--ltr , "g"@1 .
 """
         chunks = [text[first : first + size] for first in range(0, len(text), size)]
-        mender = TagMender(iter(chunks), lambda: iter(chunks))
+        tokens = TokenFilter("a file")
         expected = text
         for broken in (b'"a"@en_US', b"'b'@en_US", b"long'''@x_y", b'"e"@ ', b'"g"@1'):
             expected = expected.replace(broken, re.sub(rb"@\w*", b"", broken))
-        assert b"".join(mender) == expected
-        assert mender.num_broken == 5
+        assert b"".join([*map(tokens.feed, chunks), tokens.finish()]) == expected
+        assert tokens.num_broken == 5
+        assert INVALID_TAG.search(text)
 
-    def test_turtle_without_broken_languages_is_handed_on_as_it_is(self) -> None:
+    def test_turtle_without_broken_languages_stays_as_it_is(self) -> None:
         text = b'x:a x:p \'a\'@en , "b"@en-GB-x1;x:q "c"@de.\n' * 100
+        assert INVALID_TAG.search(text) is None
         for size in (1, 50, 64, 10_000):
-            chunks = [text[first : first + size] for first in range(0, len(text), size)]
-            mender = TagMender(iter(chunks), lambda: iter([]))
-            assert (b"".join(mender), mender.num_broken) == (text, 0)
+            tokens = TokenFilter("a file")
+            found = [tokens.feed(text[first : first + size]) for first in range(0, len(text), size)]
+            assert (b"".join([*found, tokens.finish()]), tokens.num_broken) == (text, 0)
 
     def test_directions_are_no_part_of_a_language(self, tmp_path: Path) -> None:
         path = write(tmp_path / "t.nt", '<a:a> <a:p> "x"@ar--rtl .\n')

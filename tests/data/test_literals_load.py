@@ -18,11 +18,11 @@ from largegnn.artifacts import AlignmentTask, StringTable, TaskNames
 from largegnn.artifacts.literals import Literals
 from largegnn.data import literal_rows
 from largegnn.data.batch import LiteralBatch
-from largegnn.data.coded_batch import CodedLiteralBatch
 from largegnn.data.enlarge import Additions, enlarge_task
 from largegnn.data.inputs import DataInput
 from largegnn.data.literal_rows import LiteralCoder, LiteralRows, join_literals
 from largegnn.data.load import LoadedPair, load_pair
+from largegnn.data.vocabulary import CodedLiteralBatch
 from largegnn.data.write import WRITERS, write_pair
 from largegnn.errors import ArtifactError, InputError
 from largegnn.runfolder.artifact_files import load_artifact, pack, save_arrays

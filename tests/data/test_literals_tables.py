@@ -12,8 +12,7 @@ from largegnn import api
 from largegnn.data.in_memory import as_path, as_table
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import LoadedPair, load_pair
-from largegnn.data.name_files import NAME_PREDICATE
-from largegnn.data.readers import read_triples
+from largegnn.data.readers import NAME_PREDICATE, read_triples
 from largegnn.errors import InputError
 from largegnn.settings import DataSettings
 from tests.data.literal_sets import literals_of_pair
@@ -66,7 +65,7 @@ class TestNameFiles:
 
     def test_nobody_known_is_an_error(self, toy_folder: Path, tmp_path: Path) -> None:
         names = write(tmp_path / "n.tsv", "x\tAnna\ny\tY\n")
-        with pytest.raises(InputError, match="names no entity of its graph") as error:
+        with pytest.raises(InputError, match="no entity of the name file is in its graph") as error:
             load_pair(self.given(toy_folder, names))
         assert "x, y" in str(error.value.found)
         assert "such as a, b, c" in str(error.value.expected)

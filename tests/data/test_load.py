@@ -145,7 +145,7 @@ def test_id_folders(tmp_path: Path) -> None:
         load_pair(DataInput(folder=tmp_path))
     assert error.value.found == "77"
     (tmp_path / "ent_ids_1").write_text(tabbed("0 a\n0 b\n"))
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="is twice in"):
         load_pair(DataInput(folder=tmp_path))
 
 
@@ -210,7 +210,7 @@ class TestSeeds:
 
     def test_all_seeds_held_out(self, toy_folder: Path) -> None:
         (toy_folder / "train_links").write_text(tabbed("a A\n"))
-        with pytest.raises(InputError, match="no seeds at all"):
+        with pytest.raises(InputError, match="no seeds were given"):
             load_pair(pair_input(toy_folder), DataSettings(valid_share=0.9))
 
 

@@ -40,7 +40,7 @@ def test_find_by_hand(names: EntityNames) -> None:
 def test_a_name_of_both_sides_needs_a_side(names: EntityNames) -> None:
     with pytest.raises(InputError, match="both graphs have an entity 'both'") as error:
         names.find("both")
-    assert error.value.fix == "say which side: source or target"
+    assert error.value.fix == "give the side: source or target"
     with pytest.raises(InputError, match="no side 'left'"):
         names.find("both", "left")
 

@@ -15,7 +15,7 @@ from largegnn.embedding.integrate import encode_full, encode_graph
 from largegnn.embedding.layerwise import node_ranges
 from largegnn.embedding.structure import build_structure
 from largegnn.machine import pieces
-from largegnn.machine.worker_pool import using_pool
+from largegnn.machine.pieces import use_workers
 from tests.embedding.random_graphs import NUM_RELATIONS, TOY, random_rows, random_triples
 from tests.pickled_pool import PickledPool
 
@@ -79,7 +79,7 @@ def test_the_workers_of_a_cluster_give_what_one_machine_gives_to_the_bit(
     how: Any = {"memory_bytes": memory_bytes}
     expected = encode_graph(encoder, rows.numpy(), relations, triples, **how)
     pool = PickledPool()
-    with using_pool(pool):
+    with use_workers(pool):
         found = encode_graph(encoder, rows.numpy(), relations, triples, **how)
         # A member of an ensemble: its rows are every other column, and its vectors half of the columns.
         wide, both = np.repeat(rows.numpy(), 2, axis=1), np.zeros((num_nodes, 2 * encoder.output_dim), np.float32)
@@ -96,7 +96,7 @@ def test_small_graphs_and_small_clusters_are_not_sent(
 ) -> None:
     rows, relations = random_rows(6, DIM, 0, torch.float32)
     pool = PickledPool()
-    with using_pool(pool):
+    with use_workers(pool):
         monkeypatch.setattr(pieces, "num_processors", lambda: 2)  # as many as workers
         encode_graph(DualAMN(DIM), rows, relations, TOY, memory_bytes=2**20)
         monkeypatch.setattr(pieces, "num_processors", lambda: 1)

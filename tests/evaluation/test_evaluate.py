@@ -19,7 +19,6 @@ from largegnn.artifacts import (
     Partition,
     RankFigures,
 )
-from largegnn.artifacts import LiteralEvidence
 from largegnn.evaluation.evaluate import evaluate
 from largegnn.evaluation.metrics import MOST_PRODUCTS
 from largegnn.settings import PRESETS, Settings, resolve

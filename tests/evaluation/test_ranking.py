@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray
-from largegnn.artifacts import LiteralEvidence
+from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray, LiteralEvidence
 from largegnn.evaluation.evaluate import _TestRanking as Ranking
 from largegnn.evaluation.metrics import rank_links_by
 from largegnn.settings import MatchSettings

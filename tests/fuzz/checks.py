@@ -9,11 +9,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from largegnn.data.attributes import read_attributes
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import load_pair
-from largegnn.data.name_files import read_names
-from largegnn.data.readers import read_links, read_rows, read_triples
+from largegnn.data.readers import read_attributes, read_links, read_names, read_rows, read_triples
 from largegnn.datasets.unpack import unpack
 from largegnn.settings import PRESETS, DataSettings, Settings, resolve
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from largegnn.seams.tables import PAGES
+from largegnn.review.pages import PAGES
 from tests.fuzz.judge import Judge, Outcome, Trial, require
 from tests.fuzz.mutate import generator
 from tests.fuzz.run_folders import COMMANDS, DAMAGES, damage, finished_run, interrupted_run

@@ -12,7 +12,8 @@ import pytest
 from largegnn import api
 from largegnn.artifacts import REASONS, Alignment, AlignmentTask, EntityEmbeddings
 from largegnn.matching.match import MatchOutcome
-from largegnn.parts import SCORINGS, SELECTIONS
+from largegnn.matching.selection import SELECTIONS
+from largegnn.parts import SCORINGS
 from largegnn.settings import PRESETS, Settings, resolve
 from tests.noisy_vectors import noisy_vectors, tiny_task
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from largegnn.machine import pieces
-from largegnn.machine.worker_pool import using_pool
+from largegnn.machine.pieces import use_workers
 from largegnn.matching import candidates, exact_search, neighbor_rows, relations
 from tests.matching.mirrored import SIDE, assert_equal, matched, mirrored_task, mirrored_vectors
 from tests.pickled_pool import PickledPool
@@ -18,7 +18,7 @@ def test_pieces_give_what_one_machine_gives(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(candidates, "_COMPARED", 64)
     task, vectors = mirrored_task(), mirrored_vectors(tmp_path)
     pool = PickledPool()
-    with using_pool(pool):
+    with use_workers(pool):
         alone = matched(task, vectors)
         assert not pool.made, "too little to send"
         for module in (neighbor_rows, candidates, exact_search):

@@ -130,13 +130,10 @@ def test_a_plain_function_is_a_scoring(graph: CandidateGraph, context: ScoringCo
     assert scoring.score(graph, added, context).tolist() == pytest.approx([0.95, 0.25, 1.4, 0.15, 0.55, 0.05])
 
 
-def test_a_scoring_of_ones_own_with_margins_of_its_own() -> None:
+def test_a_scoring_of_ones_own_with_margins_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Scoring(half_cosine, lone_margin=0.125)
-    name = SCORINGS.name_of(mine)
-    try:
-        assert scoring_of(name) is mine
-    finally:
-        SCORINGS.remove(name)
+    monkeypatch.setattr(SCORINGS, "_local", {})
+    assert scoring_of(SCORINGS.name_of(mine)) is mine
     with pytest.raises(InputError, match="one of cosine, csls, transport"):
         scoring_of("nonsense")
 

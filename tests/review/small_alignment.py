@@ -19,9 +19,9 @@ from largegnn.artifacts.literals import Literals
 from largegnn.embedding.train import TrainOutcome
 from largegnn.matching.confidence.calibration import uncalibrated
 from largegnn.matching.confidence.thresholds import Threshold
+from largegnn.matching.match import MatchOutcome
 from largegnn.run import RunSummary
 from largegnn.settings import Settings
-from largegnn.matching.match import MatchOutcome
 
 # Ids of the toy: a..e are 0..4, A..F are 5..10; a = A and c = C are seeds.
 B, D, E = 1, 3, 4

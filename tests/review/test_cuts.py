@@ -9,8 +9,8 @@ import pytest
 
 from largegnn.matching.confidence.calibration import uncalibrated
 from largegnn.matching.confidence.thresholds import Threshold
-from largegnn.review.cuts import selected_pairs, threshold_cuts, wilson_interval
 from largegnn.matching.match import MatchOutcome
+from largegnn.review.cuts import selected_pairs, threshold_cuts, wilson_interval
 from tests.review.small_alignment import B2, D2, B, D, toy_alignment
 
 

@@ -12,7 +12,7 @@ from largegnn.embedding import integrate as whole_graph
 from largegnn.embedding.dual_amn import DualAMN
 from largegnn.embedding.encode import integrate
 from largegnn.machine import pieces
-from largegnn.machine.worker_pool import using_pool
+from largegnn.machine.pieces import use_workers
 from largegnn.settings import IntegrateSettings, TrainSettings
 from tests.pickled_pool import PickledPool
 
@@ -36,7 +36,7 @@ def test_a_cluster_makes_the_vectors_of_one_machine(
     how = task, model, SubgraphSet.empty(), TrainSettings(), IntegrateSettings()
     alone = integrate(*how, device="cpu", work=tmp_path / "work")
     pool = PickledPool()
-    with using_pool(pool):
+    with use_workers(pool):
         together = integrate(*how, device="cpu", work=tmp_path / "work")
     assert pool.made["transformed"] == 2 * members, "each block of each member"
     assert np.array_equal(together.embeddings.vectors, alone.embeddings.vectors)

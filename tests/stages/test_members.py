@@ -14,12 +14,12 @@ from largegnn.artifacts import AlignmentTask, EntityEmbeddings, FloatArray, IntA
 from largegnn.embedding.encode import integrate
 from largegnn.embedding.train import TrainOutcome
 from largegnn.errors import ArtifactError
+from largegnn.parts import Table
 from largegnn.planning.forecast import estimate_memory_mb, estimate_seconds
 from largegnn.planning.plan import plan_for
 from largegnn.repartition import Repartitioner
 from largegnn.rounds import RoundsOutcome
 from largegnn.run import Run
-from largegnn.seams.table import Table
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages import train as stage
 from tests.small_world import WORLD

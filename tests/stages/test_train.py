@@ -20,8 +20,8 @@ from largegnn.embedding.train import TrainOutcome
 from largegnn.errors import InputError
 from largegnn.evaluation.metrics import rank_links
 from largegnn.machine.devices import choose_device
+from largegnn.parts import Table
 from largegnn.pipeline import run_pipeline
-from largegnn.seams.table import Table
 from largegnn.settings import PRESETS, Settings, resolve
 
 QUICK = ["train.dim=16", "train.epochs=4", "train.batch_size=256", "train.negatives=300", "division.parts=3"]

@@ -118,7 +118,7 @@ class RayWorkers:
         # Named after the function: that is what a list of processes shows.
         options = {"max_retries": _RETRIES, "name": function.__name__, **self.resources()}
         task = self.ray.remote(compute_piece).options(**options)
-        handles = [self.share(value) for value in shared]
+        handles = [self.ray.put(pack(value)) for value in shared]  # to each machine once
         waiting, started = iter(pieces), deque[Any]()
         try:
             while True:
@@ -136,14 +136,6 @@ class RayWorkers:
         from largegnn.cluster.training import RayVisits  # here, as it loads PyTorch
 
         return RayVisits(self, options, num_relations)
-
-    def share(self, value: object) -> Any:
-        """A reference to a value; each machine that computes a piece with it fetches the value once."""
-        return self.ray.put(pack(value))
-
-    def run(self, function: Callable[..., _Result], pieces: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, _Result]]:
-        """For `machine.worker_pool` alone: goes with it."""
-        yield from enumerate(self.map(function, pieces, ()))
 
     def _result(self, started: Any) -> Any:
         errors = self.ray.exceptions

@@ -1,4 +1,4 @@
-"""What a reader is, and what it yields: a bounded number of triples or links, as columns of names."""
+"""Readers and what they yield: a bounded number of triples or links at a time, as columns of names."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from largegnn.errors import InputError
 
-if TYPE_CHECKING:
-    from largegnn.data.blocks import BlockForm
-
 __all__ = [
     "LONGEST_NAME",
+    "Block",
+    "BlockReader",
     "LinkBatch",
     "LinkReader",
     "LiteralBatch",
@@ -40,10 +38,10 @@ def no_names() -> pl.Series:
 
 @dataclass(frozen=True)
 class ReadCounts:
-    """What a reader left out of a file or changed in it.
+    """What was left out of a file or changed in it.
 
-    `triple_terms` are statements about triples, `other_statements` no links. `cut_values` were too long,
-    `broken_languages` no language tags; `dropped_literals` had no entity, no predicate or no value.
+    `triple_terms` are statements about triples; `other_statements` are not links; `cut_values` were too long;
+    `broken_languages` are invalid language tags; `dropped_literals` had no entity, no predicate or no value.
     """
 
     byte_order_marks: int = 0
@@ -68,8 +66,8 @@ class ReadCounts:
 class LiteralBatch:
     """Statements whose object is a literal: string columns of one length.
 
-    `values` are texts without quotes and escapes; `datatypes` and `languages` are "" where there is none. Left out,
-    these two are empty for all. `read_triples` cuts long values and mends the rest, so that no reader has to.
+    `values` are texts without quotes and escapes; `datatypes` and `languages` are "" where a literal has none, and may
+    be left out. `read_triples` cuts long values and checks the rest, so that readers need not.
     """
 
     heads: pl.Series = field(default_factory=no_names)
@@ -92,10 +90,10 @@ class LiteralBatch:
 
 @dataclass(frozen=True)
 class TripleBatch:
-    """Triples between entities, and what else was in the same stretch of the file.
+    """Triples between entities, and what else was in the same part of the file.
 
     `heads`, `relations`, `tails` are string columns of one length; `literals` are the triples whose tail is a literal;
-    `entities` are there whether or not anything is said of them (the rows of a table); `counts` says what was left out.
+    `entities` are kept with or without triples (the rows of a table); `counts` is what was left out.
     """
 
     heads: pl.Series = field(default_factory=no_names)
@@ -108,7 +106,7 @@ class TripleBatch:
 
 @dataclass(frozen=True)
 class LinkBatch:
-    """Known links: `sources` and `targets` are string columns of one length; `counts` says what was left out."""
+    """Known links: `sources` and `targets` are string columns of one length; `counts` is what was left out."""
 
     sources: pl.Series
     targets: pl.Series
@@ -119,16 +117,18 @@ TripleReader = Callable[[Path], Iterator[TripleBatch]]
 LinkReader = Callable[[Path], Iterator[LinkBatch]]
 NameReader = Callable[[Path], Iterator[TripleBatch]]
 RowReader = Callable[[Path, str], Iterator[TripleBatch]]
+Block = Callable[[], Iterable[TripleBatch]]
+BlockReader = Callable[[Path], Iterator[Block]]
 
 
 @dataclass(frozen=True)
 class Reader:
-    """One format, an entry of `READERS`: how triples and links are read, and which suffixes (`.nt`) files have.
+    """One format, an entry of `READERS`: how to read triples and links, and the suffixes (`.nt`) of its files.
 
-    The functions take a path, packed or not; `largegnn.data.lines` and `largegnn.data.compression` open it. A format
-    may also say how it holds the names of entities (`names`; without, as links), and rows that are entities, one column
-    being their key (`rows`, which takes the key too): both give literals. Where `blocks` says how single blocks of
-    triples are read, several machines may share a large file.
+    The functions take a path, compressed or not; `largegnn.data.lines` and `largegnn.data.compression` open it.
+    Optional: `names` reads names of entities as literals (default: as links), `rows` reads a table whose rows are
+    entities, given its key column, and `blocks` yields parts of the triples that are still to be parsed, as functions
+    that can be sent to other processes.
     """
 
     triples: TripleReader
@@ -136,11 +136,11 @@ class Reader:
     suffixes: tuple[str, ...] = ()
     names: NameReader | None = None
     rows: RowReader | None = None
-    blocks: BlockForm | None = None
+    blocks: BlockReader | None = None
 
 
 def check_names(columns: dict[str, pl.Series], where: Callable[[int], str]) -> None:
-    """Refuse empty and absurdly long names; `where` turns a row into words."""
+    """Refuse empty and very long names; `where` gives the place of a row."""
     for column, names in columns.items():
         sizes = names.str.len_bytes()
         if not len(sizes):

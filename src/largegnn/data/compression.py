@@ -1,8 +1,9 @@
-"""Bytes of a file, whatever its compression: plain, gzip, bzip2 or zstd, told by the first bytes, not by the name.
+"""Read the bytes of a file, plain or compressed (gzip, bzip2, zstd), recognised by its first bytes, not by its name.
 
-In: a path. Out: chunks of unpacked bytes, or a binary stream over them. A packed file that ends too early or is damaged
-is an `InputError`, never a shorter file; so is one that unpacks to far more than any text does (`unpacking.py`).
-Memory: one chunk, of some megabytes.
+In: a path. Out: chunks of decompressed bytes, or a binary stream over them. A compressed file that is damaged or ends
+too early is an `InputError`, never a shorter file. A small file may decompress to terabytes, text does not: so is a
+file that gives much in all and very much for what was read of it. The stream classes of the standard library are not
+used since they ignore damage behind the first stream of a file. Memory: one chunk of some megabytes, and zstd's window.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ import bz2
 import io
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from largegnn.data.shown import shown
-from largegnn.data.unpacking import unpack
 from largegnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,13 +35,20 @@ __all__ = [
 ]
 
 SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
-# As much of each magic number as there is: a text may well begin with BZh.
+# The whole of each magic number: a text may well begin with BZh.
 _MAGIC = {
     "gzip": re.compile(rb"\x1f\x8b\x08"),
     "bzip2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)"),
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
 }
 _PLAIN_CHUNK = 1 << 22
+# Four bytes of zstd may stand for 128 KiB, and its decompressor cannot stop in between.
+_COMPRESSED_CHUNK = {"gzip": 1 << 18, "bzip2": 1 << 18, "zstd": 1 << 11}
+_PIECE = 1 << 20
+# Triples with long names in the most regular order compress to a two-hundredth at best; some MiB do no harm.
+_MOST_EXPANSION = 500
+_ALWAYS_ALLOWED = {"gzip": 1 << 25, "bzip2": 1 << 25, "zstd": 1 << 27}
+_ZSTD_WINDOW = 1 << 27  # the default limit of `zstd -d`
 _MARK = b"\xef\xbb\xbf"
 
 
@@ -52,18 +59,18 @@ def compression_of(path: Path) -> str | None:
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """The unpacked bytes of a file, piece by piece; an empty file gives none."""
+    """The decompressed bytes of a file in chunks; an empty file gives none."""
     compression = compression_of(path)
     with _open(path) as file:
-        if compression is None:
-            while chunk := file.read(_PLAIN_CHUNK):
-                yield chunk
-        else:
-            yield from unpack(path, file, compression)
+        if compression is not None:
+            yield from _decompressed(path, file, compression)
+            return
+        while chunk := file.read(_PLAIN_CHUNK):
+            yield chunk
 
 
 def read_head(path: Path, size: int) -> bytes:
-    """The first unpacked bytes of a file, at most `size`."""
+    """The first decompressed bytes of a file, at most `size`."""
     head = b""
     for chunk in read_chunks(path):
         head += chunk
@@ -73,13 +80,13 @@ def read_head(path: Path, size: int) -> bytes:
 
 
 def first_bytes(path: Path, size: int) -> bytes:
-    """The first bytes of a file as they stand on the disk, at most `size`."""
+    """The first bytes of a file as they are on the disk, at most `size`."""
     with _open(path) as file:
         return file.read(size)
 
 
 def without_marks(chunks: Iterator[bytes]) -> tuple[int, Iterator[bytes]]:
-    """How many UTF-8 byte-order marks stand at the beginning, one or by mistake several, and the chunks without."""
+    """The number of UTF-8 byte-order marks at the beginning, one or by mistake several, and the chunks without."""
     head, num_marks = b"", 0
     while True:
         while len(head) < len(_MARK) and (chunk := next(chunks, b"")):
@@ -95,7 +102,7 @@ def as_stream(chunks: Iterable[bytes]) -> io.BufferedReader:
 
 
 def compressor(compression: str | None) -> Any:
-    """An object with `compress` and `flush` for a compression of `SUFFIXES`, or one that compresses nothing."""
+    """An object with `compress` and `flush` for a compression of `SUFFIXES`, or one that changes nothing."""
     if compression == "gzip":
         return zlib.compressobj(6, wbits=31)
     if compression == "bzip2":
@@ -149,3 +156,89 @@ def _open(path: Path) -> io.BufferedReader:
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError("the file cannot be read", where=where, found=reason) from None
+
+
+def _decompressed(path: Path, file: io.BufferedReader, compression: str) -> Iterator[bytes]:
+    """The decompressed bytes of an open file, which may hold several streams one after another."""
+    start, feed = _DECOMPRESSORS[compression]
+    stream, size = None, 0
+    while data := file.read(_COMPRESSED_CHUNK[compression]):
+        while data:
+            if stream is None:
+                if compression == "gzip" and not data.strip(b"\0"):
+                    break  # gzip files may be padded with zeros, and tape archives are
+                stream = start()
+            try:
+                for piece in feed(stream, data):
+                    size += len(piece)
+                    if size > _ALWAYS_ALLOWED[compression] and size > _MOST_EXPANSION * file.tell():
+                        raise _too_much(path, compression, size, file.tell())
+                    if piece:
+                        yield piece
+            except InputError:
+                raise
+            except Exception as error:  # noqa: BLE001  (each library has its own exception for damaged data)
+                raise _damaged(path, compression, str(error)) from None
+            data = stream.unused_data if stream.eof else b""
+            stream = None if stream.eof else stream
+    if stream is not None:
+        raise InputError(
+            f"the {compression} file ends too early",
+            where=str(path),
+            expected="a complete file",
+            found=f"{path.stat().st_size:,} bytes that stop in the middle",
+            fix="fetch or make the file again",
+        )
+
+
+def _feed_gzip(stream: Any, data: bytes) -> Iterator[bytes]:
+    while data and not stream.eof:
+        yield stream.decompress(data, _PIECE)
+        data = stream.unconsumed_tail
+
+
+def _feed_bzip2(stream: Any, data: bytes) -> Iterator[bytes]:
+    yield stream.decompress(data, _PIECE)
+    while not stream.eof and not stream.needs_input:
+        yield stream.decompress(b"", _PIECE)
+
+
+def _feed_zstd(stream: Any, data: bytes) -> Iterator[bytes]:
+    yield stream.decompress(data)
+
+
+def _start_zstd() -> Any:
+    import zstandard
+
+    return zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
+
+
+_DECOMPRESSORS: dict[str, tuple[Callable[[], Any], Callable[[Any, bytes], Iterator[bytes]]]] = {
+    "gzip": (lambda: zlib.decompressobj(wbits=31), _feed_gzip),
+    "bzip2": (bz2.BZ2Decompressor, _feed_bzip2),
+    "zstd": (_start_zstd, _feed_zstd),
+}
+
+
+def _damaged(path: Path, compression: str, reason: str) -> InputError:
+    if "too much memory" in reason:
+        return InputError(
+            f"the {compression} file needs more memory to decompress than is allowed",
+            where=str(path),
+            expected=f"a window of at most {_ZSTD_WINDOW >> 20} MiB",
+            fix="compress it again without --long and --ultra",
+        )
+    return InputError(
+        f"the {compression} file is damaged", where=str(path), found=reason, fix="fetch or make the file again"
+    )
+
+
+def _too_much(path: Path, compression: str, size: int, num_read: int) -> InputError:
+    allowed = _ALWAYS_ALLOWED[compression] >> 20
+    return InputError(
+        f"the {compression} file decompresses to more than any text would",
+        where=str(path),
+        expected=f"at most {_MOST_EXPANSION} times its size, once it gives more than {allowed} MiB",
+        found=f"{size >> 20:,} MiB out of {num_read:,} bytes, and more to come",
+        fix="check where the file is from; if it is the right one, decompress it first",
+    )

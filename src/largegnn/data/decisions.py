@@ -1,8 +1,8 @@
-"""What reviewers decided on pairs: files of decisions, the verdict on each pair, and what that makes of the links.
+"""Read the decisions of reviewers: files of decisions, the verdict on each pair, and the resulting links.
 
 In: a file that `largegnn review` appends to, or a table with the columns source, target and decision. Out: accepted
 pairs become seeds, rejected ones are forbidden. Nothing in such a file is ever rewritten: to undo is a line of its own.
-A line that was cut off is skipped. Where reviewers disagree a pair is disputed, and nobody is believed.
+A line that was cut off is skipped. Where reviewers disagree, a pair is disputed and counts for neither.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LONGEST_NAME = 64
 
 @dataclass(frozen=True)
 class Decision:
-    """One reviewer's word on a pair; those of one `action` were taken, and are undone, together."""
+    """One reviewer's decision on a pair; those of one `action` were taken, and are undone, together."""
 
     source: str
     target: str
@@ -73,24 +73,24 @@ class Verdict:
 
 
 def verdicts(decisions: Iterable[Decision]) -> dict[tuple[str, str], Verdict]:
-    """The verdict on each pair, by the last word of each reviewer."""
+    """The verdict on each pair, by the last decision of each reviewer."""
     last: dict[tuple[str, str], dict[str, Decision]] = {}
     for one in decisions:
-        said = last.setdefault((one.source, one.target), {})
-        said.pop(one.reviewer, None)
-        said[one.reviewer] = one
+        by_reviewer = last.setdefault((one.source, one.target), {})
+        by_reviewer.pop(one.reviewer, None)
+        by_reviewer[one.reviewer] = one
     found = {}
-    for pair, said in last.items():
-        words = {one.decision for one in said.values()}
+    for pair, by_reviewer in last.items():
+        words = {one.decision for one in by_reviewer.values()}
         firm = words - {"unsure"}
         word = "disputed" if len(firm) > 1 else next(iter(firm), "unsure")
-        found[pair] = Verdict(word, tuple(said), max(one.time for one in said.values()))
+        found[pair] = Verdict(word, tuple(by_reviewer), max(one.time for one in by_reviewer.values()))
     return found
 
 
 @dataclass(frozen=True, eq=False)
 class DecisionIds:
-    """Accepted pairs (a, 2) and rejected pairs (r, 2) as ids, sorted; `num_unknown` name entities nobody has."""
+    """Accepted pairs (a, 2) and rejected pairs (r, 2) as ids, sorted; `num_unknown` name unknown entities."""
 
     accepted: IntArray
     rejected: IntArray
@@ -146,14 +146,14 @@ def read_entries(path: Path) -> list[dict[str, Any]]:
             _of(entry)
         except (ValueError, KeyError, TypeError, InputError):
             if number < len(lines):
-                _log.warning("%s, line %d: no decision, skipped", path, number)
+                _log.warning("%s, line %d: not a decision, skipped", path, number)
             continue
         entries.append(entry)
     return entries
 
 
 def _read_table(path: Path) -> list[Decision]:
-    """A table as `review` exports it; other columns are not looked at."""
+    """A table as `review` exports it; other columns are ignored."""
     import polars as pl  # here, as a server appends without it
 
     from largegnn.data.iri import decode_names
@@ -175,7 +175,9 @@ def _read_table(path: Path) -> list[Decision]:
                 source, target = decode_names(pl.Series([cells["source"], cells["target"]]))
                 found.append(Decision(source, target, cells["decision"], cells.get("reviewer", "")))
             except (InputError, KeyError) as error:
-                raise InputError("this row is no decision", where=f"{path}, line {number}", found=str(error)) from None
+                raise InputError(
+                    "this row is not a decision", where=f"{path}, line {number}", found=str(error)
+                ) from None
     return found
 
 

@@ -1,9 +1,9 @@
-"""Triples and links that come later: a task grows, and what it knew keeps its place.
+"""Add triples and links to a task; what it has keeps its place.
 
-In: a task with its names and literals, and files of added triples and links. Out: all of them enlarged, and where each
-old id went. One id space means source entities first, then target ones: old sources keep their ids, new sources follow
-them, old targets move up by the number of new sources, new targets come last. Relations do the same.
-Refused: triples that touch nothing the run knows, and triples of the other graph. Where literals are kept, a file may
+In: a task with its names and literals, and files of added triples and links. Out: all of them enlarged, and the new id
+of each old one. One id space means source entities first, then target ones: old sources keep their ids, new sources
+follow them, old targets move up by the number of new sources, new targets come last. Relations do the same.
+Refused: triples without an entity of the run, and triples of the other graph. Where literals are kept, a file may
 hold nothing else.
 Cost: the added files are read, and the triples sorted once.
 """
@@ -21,8 +21,7 @@ import polars as pl
 from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
 from largegnn.artifacts.literals import Literals
 from largegnn.data.batch import TripleBatch
-from largegnn.data.blank import highest_number, renumbered
-from largegnn.data.limits import refuse_too_many
+from largegnn.data.iri import highest_number, renumbered
 from largegnn.data.links import check_known, check_splits, read_named_links
 from largegnn.data.literal_rows import LiteralCoder, LiteralRows, join_literals
 from largegnn.data.readers import read_triples
@@ -33,6 +32,7 @@ from largegnn.data.vocabulary import (
     lookup,
     number_names,
     number_triples,
+    refuse_too_many,
     sorted_distinct,
     to_strings,
 )
@@ -97,7 +97,7 @@ def shifted_ids(num_source: int, num_target: int, num_added_source: int) -> IntA
 def enlarge_task(
     task: AlignmentTask, names: TaskNames, added: Additions, form: str = "auto", literals: Literals | None = None
 ) -> EnlargedTask:
-    """Read what was added and number it behind what is there; without `literals` those of the files are left out."""
+    """Read the added files and number their names behind the others; without `literals` theirs are left out."""
     if not added.source_triples and not added.target_triples:
         raise InputError(
             "no triples were given", expected="--source-triples FILE, --target-triples FILE, or both of them"
@@ -187,7 +187,7 @@ def _grow(sides: tuple[_Side, _Side], side: int, files: tuple[Path, ...], form: 
 
 
 def _read_added(files: tuple[Path, ...], form: str, highest: int) -> Iterator[TripleBatch]:
-    """The triples of several files; blank nodes without a label are nobody's but their own file's."""
+    """The triples of several files; blank nodes without a label belong to one file each."""
     for path in files:
         offset = highest
         for batch in read_triples(path, form):
@@ -198,7 +198,7 @@ def _read_added(files: tuple[Path, ...], form: str, highest: int) -> Iterator[Tr
 
 
 def _touches_nothing(found: pl.Series, sides: tuple[_Side, _Side], side: int, where: str) -> InputError:
-    """What to say of triples none of whose entities the graph has."""
+    """The error for triples none of whose entities the graph has."""
     other = int((lookup(found, sides[1 - side].entities) >= 0).sum())
     names = listed(found.sort().head(_SHOWN))
     if other:
@@ -210,11 +210,11 @@ def _touches_nothing(found: pl.Series, sides: tuple[_Side, _Side], side: int, wh
             fix=f"give the file as --{_SIDES[1 - side]}-triples",
         )
     return InputError(
-        f"the added triples touch no entity of the {_SIDES[side]} graph",
+        f"the added triples have no entity of the {_SIDES[side]} graph",
         where=where,
         expected=f"some entities the run knows, written the same way (such as {shown(sides[side].entities[0])})",
         found=f"{len(found):,} entities, all unknown: {names}",
-        fix="mend the names, or align anew with `largegnn align`: what nothing known touches cannot be embedded",
+        fix="fix the names, or align anew with `largegnn align`: triples apart from all known ones cannot be embedded",
     )
 
 

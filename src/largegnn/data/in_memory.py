@@ -1,9 +1,9 @@
-"""Graphs and links that are in memory already, through the same door as files: written to Parquet, then read.
+"""Write graphs and links that are in memory to Parquet, to be read as files are.
 
 In: a path, a polars (or pandas-like) frame, an array or a list of rows of names. Out: a path to something the readers
 take. Everything is read as text, and all checks of files hold for it. A frame whose columns are called as a file's
-would be (`head`, `relation`, `tail`; `source`, `target`) may have others beside them; any other is read from left to
-right. Cost: frames are written as they are; names in arrays and lists are looked at one by one, about a second for a
+would be (`head`, `relation`, `tail`; `source`, `target`) may have others too; any other is read from left to
+right. Cost: frames are written as they are; names in arrays and lists are checked one by one, about a second for a
 million rows.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from largegnn.data.headers import LINKS, NAMES, TRIPLES, Roles
+from largegnn.data.columns import LINKS, NAMES, TRIPLES, Roles
 from largegnn.data.shown import listed
 from largegnn.errors import InputError
 
@@ -26,7 +26,7 @@ _ROLES: dict[str, Roles] = {"source": TRIPLES, "target": TRIPLES, "source_names"
 
 
 def as_path(value: Any, place: Path) -> Path | None:
-    """The path of what is given; what is no path is written to `place` first. None stays None.
+    """The path of what is given; anything else than a path is written to `place` first. None stays None.
 
     `place` is called what the value is: source and target are graphs, source_names and target_names names, all else
     links.
@@ -102,7 +102,7 @@ def _as_frame(value: Any, name: str) -> pl.DataFrame:
 
 
 def _text(cell: Any, name: str) -> str | None:
-    """A name as text; None where there is none."""
+    """A name as text; None if it is missing."""
     if isinstance(cell, str):
         return cell
     if cell is None or cell != cell:  # the second is how a frame of another library says missing

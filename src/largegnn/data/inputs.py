@@ -1,7 +1,7 @@
-"""What the user points at: one data set folder, or two triple files and a file of seeds.
+"""Find the input files: one data set folder, or two triple files and a file of seeds.
 
-In: paths. Out: `PairFiles`, the same for both forms. A folder's layout is told from the names of the files in it; each
-file may be packed (`rel_triples_1.gz`).
+In: paths. Out: `PairFiles`, the same for both forms. A folder's layout follows from the names of the files in it; each
+file may be compressed (`rel_triples_1.gz`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PairFiles:
 
     `all_links` holds links that are not split yet. `attributes` are literals in OpenEA's form, `names` two columns,
     entity and name. `entity_ids` and `relation_ids` translate the ids of an id folder.
-    `strict_links` says whether a link to an entity the graphs do not mention is a mistake (a user's seeds) or an
+    `strict_links` is whether a link to an entity the graphs do not mention is a mistake (a user's seeds) or an
     isolated entity (a data set's).
     """
 
@@ -61,7 +61,7 @@ class PairFiles:
 
     @property
     def has_seeds(self) -> bool:
-        """Whether there is a file of links to train on."""
+        """Whether a file of links to train on was given."""
         return self.train_links is not None or self.all_links is not None or self.decisions is not None
 
     def paths(self) -> list[Path]:
@@ -97,7 +97,7 @@ class _Folder:
         return exact or (found[0] if found else None)
 
     def names(self) -> tuple[Path | None, Path | None]:
-        """The files that say what the entities of each side are called."""
+        """The files with the names of the entities of each side."""
         return self.find_stem("ent_names_1"), self.find_stem("ent_names_2")
 
     def need(self, name: str) -> Path:
@@ -107,7 +107,7 @@ class _Folder:
             raise InputError(
                 f"the folder has no file {name}",
                 where=str(self.path),
-                expected=f"{name}, plain or packed ({', '.join(SUFFIXES)})",
+                expected=f"{name}, plain or compressed ({', '.join(SUFFIXES)})",
                 found=present or "an empty folder",
             )
         return path
@@ -117,7 +117,7 @@ def find_files(given: DataInput, settings: DataSettings) -> PairFiles:
     """The files behind either calling form; refuses forms that are mixed, missing or the same file twice."""
     try:
         files = _find_pair(given) if given.folder is None else _find_in_folder(given.folder, given, settings)
-    except OSError as error:  # a name too long for the system, a folder that may not be looked into
+    except OSError as error:  # a name too long for the system, a folder that may not be read
         where = shown(str(error.filename or given.folder or given.source), 300)
         raise InputError("the path cannot be used", where=where, found=error.strerror or str(error)) from None
     names = (given.source_names or files.names[0], given.target_names or files.names[1])
@@ -212,7 +212,7 @@ def _openea(folder: _Folder) -> PairFiles:
 
 
 def _dbpedia1m(folder: _Folder) -> PairFiles:
-    """DBpedia1M: the link files stand beside the triples."""
+    """DBpedia1M: the link files are in the folder of the triples."""
     return PairFiles(
         "dbpedia1m",
         (folder.need("rel_triples_1"), folder.need("rel_triples_2")),
@@ -271,15 +271,15 @@ def _refuse_repeats(files: PairFiles) -> None:
         "valid links": files.valid_links,
         "test links": files.test_links,
     }
-    seen: dict[tuple[int, int], str] = {}
+    role_of: dict[tuple[int, int], str] = {}
     for role, path in roles.items():
         if path is None:
             continue
         try:
             status = path.stat()
         except OSError:
-            continue  # the reader says what is wrong with it
-        other = seen.setdefault((status.st_dev, status.st_ino), role)
+            continue  # the reader names the problem
+        other = role_of.setdefault((status.st_dev, status.st_ino), role)
         if other != role:
             raise InputError(
                 f"the same file was given as {other} and as {role}", where=str(path), fix="give a file for each"

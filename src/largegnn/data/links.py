@@ -1,9 +1,9 @@
-"""The known links: from names to ids, split, and checked before anything is built on them.
+"""Check the known links, number them, and split them into train, valid and test.
 
 In: files of links and the graphs' names. Out: three sorted arrays of distinct id pairs. Refused: links to entities the
-graphs do not mention (with what they may have meant), columns the wrong way round, links of one split that stand in
+graphs do not mention (with what they may have meant), columns the wrong way round, links of one split that are in
 another too, no seeds at all.
-Said, not refused: seeds that are not one-to-one (the merge contracts them as a group).
+Logged, not refused: seeds that are not one-to-one (the merge contracts them as a group).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Translate = Callable[[pl.Series, int, Path], pl.Series]
 
 @dataclass(frozen=True)
 class NamedLinks:
-    """The links of one file, by name, distinct; `num_repeats` lines said the same again, `counts` were left out."""
+    """The links of one file, by name, distinct; `num_repeats` lines repeat another, `counts` were left out."""
 
     path: Path
     frame: pl.DataFrame
@@ -100,7 +100,7 @@ def _check_file(links: NamedLinks, found: tuple[Mask, Mask], known: tuple[pl.Ser
     raise InputError(
         f"{int((~both).sum()):,} of {len(both):,} links name entities that are not in the graphs",
         where=str(links.path),
-        expected=f"names that stand in the triples, written the same way (such as {shown(str(known[side].min()))})",
+        expected=f"names of the triples, written the same way (such as {shown(str(known[side].min()))})",
         found=f"{len(unknown):,} unknown {_SIDES[side]} entities: {listed(unknown)}",
         fix=_likely_cause(links, both, unknown, known[side])
         + ("; --skip-unknown leaves such links out" if both.any() else ""),
@@ -108,7 +108,7 @@ def _check_file(links: NamedLinks, found: tuple[Mask, Mask], known: tuple[pl.Ser
 
 
 def _likely_cause(links: NamedLinks, both: IntArray, unknown: pl.Series, known: pl.Series) -> str:
-    """What is probably wrong with the unknown names of one side, and what to do about it."""
+    """What is probably wrong with the unknown names of one side, and the fix."""
     if not both[0] and bool(both[1:].all()) and len(both) > 1:
         first = listed(links.frame.row(0))
         return f"delete the first line, which looks like a header ({first}), or name its columns source and target"
@@ -121,15 +121,15 @@ def _likely_cause(links: NamedLinks, both: IntArray, unknown: pl.Series, known: 
             f"({shown(name)} may be {shown(near[name][0])})"
         )
     if near:
-        return "mend the names; near ones are " + "; ".join(f"{listed(near[name])} for {shown(name)}" for name in near)
-    return "mend the names"
+        return "fix the names; near ones are " + "; ".join(f"{listed(near[name])} for {shown(name)}" for name in near)
+    return "fix the names"
 
 
 def num_held_out(num_seeds: int, valid_share: float | Literal["auto"]) -> int:
     """How many of the seeds become valid links. auto: a tenth, or more where a tenth is too few to calibrate by.
 
-    250 valid links tell the precision of the accepted pairs to .03 or so, 100 to .05, 33 to .1 (docs/notebook.md). They
-    are worth up to a third of the seeds. Fewer than 30 tell nothing, so where a third is less it stays with a tenth.
+    250 valid links give the precision of the accepted pairs to .03 or so, 100 to .05, 33 to .1 (docs/notebook.md). They
+    are worth up to a third of the seeds. Fewer than 30 are useless, so where a third is less it stays with a tenth.
     """
     if valid_share != "auto":
         return round(valid_share * num_seeds)
@@ -156,14 +156,14 @@ def split_all_links(links: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 def check_splits(splits: dict[str, IntArray], name_of: Callable[[int], str], need_seeds: bool = True) -> None:
     """Refuse splits that share a link, since what is trained on cannot be tested on, and an empty train split."""
     if need_seeds and not len(splits["train"]):
-        raise InputError("there are no seeds at all", expected="at least one link to train on")
+        raise InputError("no seeds were given", expected="at least one link to train on")
     for one, other in (("train", "test"), ("valid", "test"), ("train", "valid")):
         shared = splits[one][are_among(splits[one], splits[other])]
         if len(shared):
             pairs = (f"{shown(name_of(pair[0]))} = {shown(name_of(pair[1]))}" for pair in shared[:_SHOWN].tolist())
             raise InputError(
                 f"{len(shared):,} {one} links are {other} links too",
-                expected="links that stand in one split only, or no figure means anything",
+                expected="links in one split only, since figures on trained links mean nothing",
                 found=", ".join(pairs),
                 fix=f"take them out of the {other} links",
             )

@@ -1,4 +1,4 @@
-"""Literals become an artifact: coded batch by batch, then put in order and joined.
+"""Join coded literals into one artifact, sorted and distinct.
 
 In: coded batches of literals. Out: `Literals`, distinct and sorted by entity, predicate, datatype, language
 and value, so that the order of lines does not matter. What repeats (entities, predicates, datatypes, languages) is kept
@@ -19,8 +19,7 @@ import polars as pl
 from largegnn.artifacts import IntArray, Mask, StringTable
 from largegnn.artifacts.literals import Literals
 from largegnn.data.batch import no_names
-from largegnn.data.coded_batch import CodedLiteralBatch
-from largegnn.data.vocabulary import Vocabulary, distinct, lookup, to_strings
+from largegnn.data.vocabulary import CodedLiteralBatch, Vocabulary, distinct, lookup, to_strings
 
 __all__ = ["CodedLiterals", "LiteralCoder", "LiteralRows", "join_literals"]
 
@@ -32,7 +31,7 @@ _BLOCK_BYTES = 1 << 20
 class LiteralRows:
     """Literals, columns of one length; `predicates`, `datatypes`, `languages` index into their names.
 
-    An entity below 0 is one that nobody knows.
+    An entity below 0 is unknown.
     """
 
     entities: IntArray
@@ -75,7 +74,7 @@ class CodedLiterals:
 
 
 class LiteralCoder:
-    """Takes in coded literals, batch after batch."""
+    """Collects coded literals, batch after batch."""
 
     def __init__(self) -> None:
         self._columns = {name: Vocabulary() for name in ("heads", "predicates", "datatypes", "languages")}
@@ -83,14 +82,14 @@ class LiteralCoder:
         self._sizes: list[IntArray] = []
 
     def add(self, batch: CodedLiteralBatch) -> None:
-        """Take in one more batch."""
+        """Add one more batch."""
         for name, vocabulary in self._columns.items():
             vocabulary.add(batch.columns[name])
         self._sizes.append(batch.sizes)
         self._data += batch.data.data
 
     def finish(self) -> CodedLiterals:
-        """All literals taken in; nothing can be added any more."""
+        """All literals added; nothing can be added any more."""
         names, codes = {}, {}
         for name, vocabulary in self._columns.items():
             names[name], parts = vocabulary.finish()
@@ -170,7 +169,7 @@ def _ordered(columns: tuple[IntArray, ...]) -> tuple[IntArray, Mask]:
 
 
 def _settle_ties(order: IntArray, is_tied: Mask, values: Sequence[StringTable]) -> IntArray:
-    """The order with tied rows sorted by their values, and without those whose value is there already."""
+    """The order with tied rows sorted by their values, and without those whose value is a repeat."""
     if not bool(is_tied.any()):
         return order
     starts = np.flatnonzero(~is_tied)

@@ -1,8 +1,8 @@
-"""Literals as they are written become values: without quotes and escapes, of bounded length, with tags that are tags.
+"""Turn literals as they are written into values: without quotes and escapes, of bounded length, with valid tags.
 
-In: columns of text. Out: columns of values, datatypes and languages; `tidied` also says how much was cut and mended.
-Nothing is refused here: half of an escaped pair of surrogates becomes a replacement character, a language tag that is
-none is counted and its value kept without, and what a value says (a date, a number) is not looked at.
+In: columns of text. Out: columns of values, datatypes and languages; `tidied` also counts what was changed.
+Nothing is refused here: half of an escaped pair of surrogates becomes a replacement character, an invalid language
+tag is counted and its value kept without, and what a value means (a date, a number) is not checked.
 Cost: one pass; values with escapes are taken one by one, about two seconds for a million.
 """
 
@@ -37,7 +37,7 @@ _HIGHEST = 0x10FFFF
 def parse_literals(texts: pl.Series) -> pl.DataFrame:
     """Texts in RDF syntax, `"..."`, `"..."@en`, `"..."^^<type>`, as `value`, `datatype` and `language`.
 
-    A text that is not written so is a value as it stands.
+    Any other text is a value as it is.
     """
     if not bool(texts.str.starts_with('"').any()):
         return pl.DataFrame({"value": texts}).with_columns(datatype=pl.lit(""), language=pl.lit(""))
@@ -48,7 +48,7 @@ def parse_literals(texts: pl.Series) -> pl.DataFrame:
 
 
 def tags_as_written(found: pl.Series) -> pl.Series:
-    """Language tags that a pattern found: "" where there is no @, something that is no tag where nothing follows it."""
+    """Language tags that a pattern found: "" where there is no @, something invalid where nothing follows it."""
     return found.replace("", _NO_TAG).fill_null("")
 
 
@@ -57,14 +57,14 @@ def unescaped(values: pl.Series) -> pl.Series:
     odd = values.str.contains("\\", literal=True).fill_null(False)
     if not bool(odd.any()):
         return values
-    # More than this is cut anyway, and need not be looked at letter by letter.
+    # More than this is cut anyway, and need not be decoded letter by letter.
     chosen = values.filter(odd).str.slice(0, _LONGEST_ESCAPE * (LONGEST_VALUE + 1))
     plain = pl.Series([_unescape(value) for value in chosen.to_list()], dtype=pl.String)
     return values.clone().scatter(odd.arg_true(), plain)
 
 
 def tidied(batch: LiteralBatch) -> tuple[LiteralBatch, ReadCounts]:
-    """Literals of any reader as all later steps have them, and what was cut, mended and dropped.
+    """Literals of any reader as all later steps have them, and what was cut, changed and dropped.
 
     Dropped are those whose entity or predicate has no name, or one of absurd length. xsd:string is no datatype.
     """

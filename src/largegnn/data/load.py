@@ -1,6 +1,6 @@
-"""The one door from files to an `AlignmentTask` (stage `load`).
+"""Load an `AlignmentTask` from files (stage `load`).
 
-In: what the user points at, and the `data` settings. Out: the task, the names of its ids, its literals, and a summary
+In: the input files, and the `data` settings. Out: the task, the names of its ids, its literals, and a summary
 of what was read, dropped and noticed. Both calling forms and every format end in the same few lines below, so the same
 data gives the same task however it was written.
 Without literals an entity that has nothing else is left out, and the task is that of the structure alone; with them a
@@ -20,7 +20,6 @@ from largegnn.artifacts import AlignmentTask, IntArray, TaskNames, are_among
 from largegnn.artifacts.literals import Literals
 from largegnn.data.decisions import DecisionIds, decision_ids
 from largegnn.data.inputs import DataInput, PairFiles, find_files
-from largegnn.data.limits import refuse_too_many
 from largegnn.data.links import (
     NamedLinks,
     check_known,
@@ -32,8 +31,8 @@ from largegnn.data.links import (
 )
 from largegnn.data.literal_rows import join_literals
 from largegnn.data.sides import NumberedSide, Side, link_translator, read_side
-from largegnn.data.summary import LoadSummary, say
-from largegnn.data.vocabulary import lookup_each, sorted_distinct, to_strings
+from largegnn.data.summary import LoadSummary, log_summary
+from largegnn.data.vocabulary import lookup_each, refuse_too_many, sorted_distinct, to_strings
 from largegnn.errors import InputError
 from largegnn.settings import DataSettings
 
@@ -42,7 +41,7 @@ __all__ = ["LoadSummary", "LoadedPair", "load_pair"]
 
 @dataclass(frozen=True)
 class LoadedPair:
-    """A task, the names of its ids, what its entities say of themselves, and how it came about."""
+    """A task, the names of its ids, their literals, and what was counted on the way."""
 
     task: AlignmentTask
     names: TaskNames
@@ -104,12 +103,12 @@ def load_pair(given: DataInput, settings: DataSettings | None = None, *, keep_li
         num_accepted_decisions=len(decided.accepted),
         num_rejected_decisions=len(decided.rejected),
     )
-    say(summary, keep_literals)
+    log_summary(summary, keep_literals)
     return LoadedPair(task, names, literals, summary)
 
 
 def _summary_of(sides: tuple[Side, Side], numbered: tuple[NumberedSide, NumberedSide]) -> LoadSummary:
-    """What there is to say of each graph on its own."""
+    """The counts of each graph."""
 
     def each(count: Callable[[Side, NumberedSide], int]) -> tuple[int, int]:
         return count(sides[0], numbered[0]), count(sides[1], numbered[1])
@@ -173,7 +172,7 @@ def _link_files(files: PairFiles) -> list[tuple[str, Path]]:
 def _keep_known(
     links: dict[str, NamedLinks], known: tuple[pl.Series, pl.Series], files: PairFiles, settings: DataSettings
 ) -> tuple[dict[str, NamedLinks], int]:
-    """Drop unknown seeds where that was asked for. Test links stay whatever they name: each counts as a miss."""
+    """Drop unknown seeds if the settings say so. Unknown test links stay: each counts as a miss."""
     kept, num_skipped = {}, 0
     found = check_known(list(links.values()), known, strict=files.strict_links and not settings.skip_unknown)
     for (split, named), is_known in zip(links.items(), found, strict=True):

@@ -1,4 +1,4 @@
-"""Entities by name: an id for a name, and near names for one that nobody has.
+"""Find entities by name: an id for a name, and near names for an unknown one.
 
 In: the names of both graphs. Out: ids. Names are compared as bytes in their table; no table of Python strings is made.
 The first few names are found by passes over the table, byte by byte from the end; then a sorted index of hashes is
@@ -19,7 +19,7 @@ from largegnn.errors import InputError
 
 __all__ = ["EntityNames"]
 
-_FEW, _SMALL = 8, 10_000  # names that are looked for without an index, in tables larger than this
+_FEW, _SMALL = 8, 10_000  # names that are searched without an index, in tables larger than this
 
 
 class EntityNames:
@@ -27,7 +27,7 @@ class EntityNames:
 
     def __init__(self, names: StringTable, num_sources: int) -> None:
         self._names, self._num_sources = names, num_sources
-        self._num_asked = 0
+        self._num_searched = 0
 
     def find(self, name: str, side: str | None = None) -> int:
         """The id of a name; `side` is needed where both graphs have it. An unknown name gets near ones."""
@@ -37,7 +37,7 @@ class EntityNames:
         if len(ids) == 1:
             return ids[0]
         if ids:
-            raise InputError(f"both graphs have an entity {shown(name)!r}", fix="say which side: source or target")
+            raise InputError(f"both graphs have an entity {shown(name)!r}", fix="give the side: source or target")
         near = self.near(name)
         raise InputError(
             f"no entity is called {shown(name)!r}",
@@ -53,8 +53,8 @@ class EntityNames:
         return found
 
     def prepare(self) -> None:
-        """Make the index now, for those who have many names to find."""
-        self._num_asked = _FEW
+        """Make the index now, for many names to find."""
+        self._num_searched = _FEW
         _ = self._index
 
     def near(self, name: str) -> list[str]:
@@ -74,8 +74,8 @@ class EntityNames:
             wanted = name.encode("utf-8")
         except UnicodeEncodeError:
             return []
-        self._num_asked += 1
-        if self._num_asked <= _FEW and len(self._names) > _SMALL:
+        self._num_searched += 1
+        if self._num_searched <= _FEW and len(self._names) > _SMALL:
             return self._pass_over(wanted)
         hashes, order = self._index
         begin, end = np.searchsorted(hashes, [zlib.crc32(wanted), zlib.crc32(wanted) + 1])

@@ -1,6 +1,6 @@
-"""Names that resemble one that is not there: what a mistyped or differently written name may have meant.
+"""Find names that resemble an unknown one, which may be mistyped or written differently.
 
-In: a few names and the names there are. Out: some of these for each, the likeliest first. First come those with the
+In: a few names and all known ones. Out: some of these for each, the likeliest first. First come those with the
 same local name (`dbr:Paris` and `http://dbpedia.org/resource/Paris`; case, percent-escapes and underscores aside), then
 those whose local name differs by a letter or two and begins alike. Cost: one pass over the names, about a second for a
 million; only a bounded number of candidates is compared letter by letter.
@@ -31,7 +31,7 @@ def is_prefixed(names: pl.Series) -> pl.Series:
 
 
 def local_name(names: pl.Series) -> pl.Series:
-    """What stands behind the last slash or hash, or behind the prefix; in small letters, underscores as spaces."""
+    """What follows the last slash or hash, or behind the prefix; in small letters, underscores as spaces."""
     local = names.str.extract(_LOCAL).fill_null("").str.replace(_PREFIX, "")
     return local.str.to_lowercase().str.replace_all("_", " ", literal=True)
 

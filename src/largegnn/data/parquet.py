@@ -1,10 +1,9 @@
-"""Parquet: the three columns of a triple file or the two of a link file, found by their names.
+"""Read Parquet: the columns of triples, links or names, found by their names, or a row for each entity.
 
-In: a path. Out: columns of names, half a million rows at a time. Text and whole numbers are accepted as names. The
-columns may be called as in TSV and CSV headers, in any order; other columns are left alone.
-A damaged file can end the process that reads it, so another one reads it first (`parquet_check.py`), within bounds.
-Reading is the small part: a million rows take a tenth of a second, to hand them over from one process to the other
-would take ten times that, and to start it takes a quarter of a second.
+In: a path. Out: batches of half a million rows. Text and whole numbers are accepted as names. The columns may be called
+as in TSV and CSV headers, in any order; other columns are ignored.
+A damaged file can end the process that reads it, so another one reads it first (`parquet_check.py`), within bounds. To
+start that takes a quarter of a second, to read a million rows a tenth, to pass them between processes ten times that.
 """
 
 from __future__ import annotations
@@ -19,17 +18,29 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
-from largegnn.data.batch import LinkBatch, Reader, TripleBatch
+from largegnn.data.batch import Reader, TripleBatch
+from largegnn.data.columns import (
+    LINKS,
+    NAMES,
+    TRIPLES,
+    Roles,
+    Rows,
+    entities_of,
+    find_key,
+    links_of,
+    names_of,
+    pick_columns,
+    triples_of,
+)
 from largegnn.data.compression import as_stream, compression_of, read_chunks
-from largegnn.data.headers import LINKS, NAMES, TRIPLES, Roles, find_predicate
-from largegnn.data.rows import find_key, row_batch
 from largegnn.data.shown import listed, shown
-from largegnn.data.tables import keep_links, named_entities, split_literals
 from largegnn.errors import InputError
 
 __all__ = ["PARQUET"]
@@ -38,7 +49,6 @@ _log = logging.getLogger(__name__)
 _ROWS = 500_000
 _MAGIC = b"PAR1"
 _CHECK = Path(__file__).with_name("parquet_check.py")
-_PREDICATE = "predicate"
 _NO_VALUES = ("List", "Array", "Struct", "Object", "Binary", "Null")
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _DATATYPES = {
@@ -49,30 +59,25 @@ _DATATYPES = {
     "Date": f"{_XSD}date",
     "Datetime": f"{_XSD}dateTime",
 }
+_Batch = TypeVar("_Batch")
 _Pick = Callable[[list[tuple[str, str]]], dict[str, str]]
 
 
-def read_parquet_triples(path: Path) -> Iterator[TripleBatch]:
-    """Triples of a Parquet file."""
-    for frame, first_row in _read(path, TRIPLES):
-        yield split_literals(frame, _where(path, first_row))
+def _read(path: Path, roles: Roles, convert: Callable[[Rows], _Batch]) -> Iterator[_Batch]:
+    """The batches of a file with columns for all `roles`."""
+    with _decompressed(path) as plain:
+        columns, num_rows = _check(path, plain, lambda found: _pick(path, found, roles))
+        for rows, first_row in _rows(path, plain, columns, num_rows):
+            if roles is NAMES:
+                rows = replace(rows, frame=rows.frame.with_columns(pl.col("name").fill_null("")))
+            for name in roles.names:
+                _refuse_missing(path, name, rows.frame[name], first_row)
+            yield convert(rows)
 
 
-def read_parquet_links(path: Path) -> Iterator[LinkBatch]:
-    """Links of a Parquet file."""
-    for frame, first_row in _read(path, LINKS):
-        yield keep_links(frame, _where(path, first_row))
-
-
-def read_parquet_names(path: Path) -> Iterator[TripleBatch]:
-    """Names of a Parquet file."""
-    for frame, first_row in _read(path, NAMES):
-        yield named_entities(frame, _where(path, first_row))
-
-
-def read_parquet_rows(path: Path, key: str) -> Iterator[TripleBatch]:
+def read_parquet_entities(path: Path, key: str) -> Iterator[TripleBatch]:
     """Rows of a Parquet file as entities; columns that hold no plain values are left out."""
-    with _unpacked(path) as plain:
+    with _decompressed(path) as plain:
         kinds: dict[str, str] = {}
 
         def pick(columns: list[tuple[str, str]]) -> dict[str, str]:
@@ -88,24 +93,12 @@ def read_parquet_rows(path: Path, key: str) -> Iterator[TripleBatch]:
         key_index = find_key(path, words, key)
         _refuse_no_names(path, words[key_index], kinds[words[key_index]])
         datatypes = {index: _DATATYPES.get(kinds[word].partition("(")[0], "") for index, word in enumerate(words)}
-        for frame, first in _frames(path, plain, columns, num_rows):
-            keys = frame[words[key_index]]
-            _refuse_missing(path, "key", keys, first)
-            yield row_batch(frame, words, key_index, _where(path, first), datatypes)
+        for rows, first_row in _rows(path, plain, columns, num_rows):
+            _refuse_missing(path, "key", rows.frame[words[key_index]], first_row)
+            yield entities_of(rows, words, key_index, datatypes)
 
 
-def _read(path: Path, roles: Roles) -> Iterator[tuple[pl.DataFrame, int]]:
-    with _unpacked(path) as plain:
-        columns, num_rows = _check(path, plain, lambda found: _pick(path, found, roles))
-        for frame, first_row in _frames(path, plain, columns, num_rows):
-            if roles is NAMES:
-                frame = frame.with_columns(pl.col("name").fill_null(""))
-            for name in roles.names:
-                _refuse_missing(path, name, frame[name], first_row)
-            yield frame, first_row
-
-
-def _frames(path: Path, plain: Path, columns: Mapping[str, str], num_rows: int) -> Iterator[tuple[pl.DataFrame, int]]:
+def _rows(path: Path, plain: Path, columns: Mapping[str, str], num_rows: int) -> Iterator[tuple[Rows, int]]:
     """The columns as text, by our names for them, some rows at a time, and the number of rows before."""
     table = pl.scan_parquet(plain, glob=False).select(
         pl.col(column).cast(pl.String).alias(name) for name, column in columns.items()
@@ -115,18 +108,17 @@ def _frames(path: Path, plain: Path, columns: Mapping[str, str], num_rows: int) 
             frame = table.slice(first_row, _ROWS).collect()
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             raise _damaged(path, str(error)) from None
-        yield frame, first_row
+        yield Rows(frame, partial(_row_location, path, first_row)), first_row
 
 
-def _where(path: Path, first_row: int) -> Callable[[int], str]:
-    """What names the place of a row of a frame, which has `first_row` rows before it."""
-    return lambda row: f"{path}, row {first_row + row + 1:,}"
+def _row_location(path: Path, first_row: int, row: int) -> str:
+    return f"{path}, row {first_row + row + 1:,}"
 
 
 def _refuse_missing(path: Path, name: str, column: pl.Series, first_row: int) -> None:
     if column.null_count():
-        row = first_row + int(column.is_null().arg_max() or 0) + 1
-        raise InputError(f"the {name} is missing", where=f"{path}, row {row:,}", expected="a name")
+        where = _row_location(path, first_row, int(column.is_null().arg_max() or 0))
+        raise InputError(f"the {name} is missing", where=where, expected="a name")
 
 
 def _refuse_no_names(path: Path, name: str, dtype: str) -> None:
@@ -140,8 +132,8 @@ def _refuse_no_names(path: Path, name: str, dtype: str) -> None:
 
 
 @contextmanager
-def _unpacked(path: Path) -> Iterator[Path]:
-    """The path of a plain Parquet file: the one given, or what is packed in it, written to a scratch file."""
+def _decompressed(path: Path) -> Iterator[Path]:
+    """The path of a plain Parquet file: the one given, or a scratch file with its decompressed bytes."""
     if compression_of(path) is None:
         yield path
         return
@@ -153,7 +145,7 @@ def _unpacked(path: Path) -> Iterator[Path]:
 
 
 def _check(path: Path, plain: Path, pick: _Pick) -> tuple[dict[str, str], int]:
-    """Have the file read by another process: which columns are wanted, and how many rows there are."""
+    """Read the file in another process: the columns that `pick` chooses, and the number of rows."""
     with plain.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - len(_MAGIC)))
         if file.read() != _MAGIC:
@@ -163,26 +155,26 @@ def _check(path: Path, plain: Path, pick: _Pick) -> tuple[dict[str, str], int]:
                 expected=f"a file that ends with {_MAGIC.decode()}",
                 fix="fetch or make the file again",
             )
-    with tempfile.TemporaryFile() as complaints:
+    with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             [sys.executable, "-P", os.fspath(_CHECK), os.fspath(plain), str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=complaints,
+            stderr=errors,
             # One thread: more would take more memory than the rows.
             env={**os.environ, "POLARS_MAX_THREADS": "1", "RUST_BACKTRACE": "0"},
         )
         try:
-            columns = pick(_answer(path, process, complaints)["columns"])
+            columns = pick(_answer(path, process, errors)["columns"])
             wanted = json.dumps(list(columns.values())).encode("utf-8") + b"\n"
-            return columns, int(_answer(path, process, complaints, wanted)["rows"])
+            return columns, int(_answer(path, process, errors, wanted)["rows"])
         finally:
             process.kill()
             process.communicate()
 
 
-def _answer(path: Path, process: subprocess.Popen[bytes], complaints: Any, question: bytes = b"") -> dict[str, Any]:
-    """The next line of the other process; an `InputError` where it found something wrong or did not survive."""
+def _answer(path: Path, process: subprocess.Popen[bytes], errors: Any, question: bytes = b"") -> dict[str, Any]:
+    """The next line of the other process; an `InputError` if the file is damaged or ended that process."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -191,8 +183,8 @@ def _answer(path: Path, process: subprocess.Popen[bytes], complaints: Any, quest
         answer: dict[str, Any] = json.loads(process.stdout.readline())
     except (BrokenPipeError, ValueError):
         status = process.wait()
-        complaints.seek(0)
-        lines = complaints.read(10_000).decode("utf-8", "replace").strip().splitlines()
+        errors.seek(0)
+        lines = errors.read(10_000).decode("utf-8", "replace").strip().splitlines()
         ended = signal.Signals(-status).name if status < 0 else f"exit code {status}"
         raise _damaged(path, f"reading it ended with {ended}" + (f": {lines[-1]}" if lines else "")) from None
     if "error" in answer:
@@ -210,10 +202,10 @@ def _damaged(path: Path, reason: str) -> InputError:
 
 
 def _pick(path: Path, columns: list[tuple[str, str]], roles: Roles) -> dict[str, str]:
-    """Which column holds what, by our names for them."""
+    """The column for each role, by name."""
     words = [name for name, _ in columns]
-    found = roles.find(words)
-    if found is None:
+    picked = pick_columns(words, roles)
+    if picked is None:
         raise InputError(
             "the Parquet file does not have the columns needed",
             where=str(path),
@@ -224,11 +216,15 @@ def _pick(path: Path, columns: list[tuple[str, str]], roles: Roles) -> dict[str,
             if roles is TRIPLES
             else "rename the columns",
         )
-    for index in found:
-        _refuse_no_names(path, *columns[index])
-    picked = {name: words[index] for name, index in zip(roles.names, found, strict=True)}
-    predicate = find_predicate(words) if roles is LINKS else None
-    return picked if predicate is None else {**picked, _PREDICATE: words[predicate]}
+    for name in roles.names:
+        _refuse_no_names(path, *columns[picked[name]])
+    return {name: words[index] for name, index in picked.items()}
 
 
-PARQUET = Reader(read_parquet_triples, read_parquet_links, (".parquet", ".pq"), read_parquet_names, read_parquet_rows)
+PARQUET = Reader(
+    triples=partial(_read, roles=TRIPLES, convert=triples_of),
+    links=partial(_read, roles=LINKS, convert=links_of),
+    suffixes=(".parquet", ".pq"),
+    names=partial(_read, roles=NAMES, convert=names_of),
+    rows=read_parquet_entities,
+)

@@ -1,9 +1,9 @@
-"""Reads a Parquet file once in a process of its own, so that the process that needs it knows it can be read.
+"""Read a Parquet file once in a process of its own, to know that it can be read.
 
-A damaged Parquet file may ask for exabytes or end the process that reads it; here that process is one nobody misses.
-Run as a script with polars alone, since starting is most of its cost: about a quarter of a second. In: the path, and
-the number of the process that waits, as arguments; then, on standard input, the columns wanted. Out, on standard
-output, lines of JSON: the columns there are; then the number of rows. Instead of either, what is wrong.
+A damaged Parquet file may request exabytes or end the process that reads it; here that does no harm. Run as a script
+with polars alone, since starting is most of its cost: about a quarter of a second. In: the path and the number of the
+process that waits, as arguments; then, on standard input, the columns wanted. Out, on standard output, lines of JSON:
+all columns; then the number of rows. Instead of either, what is wrong.
 Memory: some hundred megabytes more than polars takes to start, and more for large files; no more is given.
 """
 
@@ -20,7 +20,7 @@ import polars as pl
 
 _ROWS = 500_000
 _SPARE_MEMORY = 768 << 20
-# A row group is unpacked as a whole, and text packs to a few hundredths where names repeat.
+# A row group is decompressed as a whole, and text compresses to a few hundredths where names repeat.
 _MEMORY_PER_BYTE = 64
 _SPARE_SECONDS, _SECONDS_PER_MB = 60, 10
 # A row that is not a copy of others takes a byte at least; copies of one row take nothing.
@@ -28,14 +28,14 @@ _MOST_ROWS_PER_BYTE, _ALWAYS_ALLOWED_ROWS = 20, 5_000_000
 
 
 def end_with_parent(parent: int) -> None:
-    """Ask Linux to end this process with the one that waits for it, which may be killed while a large file is read."""
+    """Make Linux end this process with the one that waits for it, which may be killed while a large file is read."""
     if sys.platform == "linux":
         import ctypes
         import signal
 
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:  # it was gone before we asked
+        if os.getppid() != parent:  # it had ended before
             sys.exit(1)
 
 
@@ -58,38 +58,38 @@ def limit(path: Path) -> None:
 
 
 def check(path: Path) -> None:
-    """Say which columns there are, then read those wanted from the first row to the last."""
+    """Write which columns there are, then read those wanted from the first row to the last."""
     table = pl.scan_parquet(path, glob=False)
-    say({"columns": [(name, str(dtype)) for name, dtype in table.collect_schema().items()]})
+    send({"columns": [(name, str(dtype)) for name, dtype in table.collect_schema().items()]})
     wanted = json.loads(sys.stdin.readline() or "[]")
-    told = int(table.select(pl.len()).collect().item())
-    if told > max(_ALWAYS_ALLOWED_ROWS, _MOST_ROWS_PER_BYTE * path.stat().st_size):
-        say({"error": f"{told:,} rows, where at most {_MOST_ROWS_PER_BYTE} a byte can differ"})
+    num_claimed = int(table.select(pl.len()).collect().item())
+    if num_claimed > max(_ALWAYS_ALLOWED_ROWS, _MOST_ROWS_PER_BYTE * path.stat().st_size):
+        send({"error": f"{num_claimed:,} rows, where at most {_MOST_ROWS_PER_BYTE} a byte can differ"})
         return
     chosen, num_rows = table.select(pl.col(column).cast(pl.String) for column in wanted), 0
     while wanted and (found := len(chosen.slice(num_rows, _ROWS).collect())):
         num_rows += found
-    say({"rows": num_rows})
+    send({"rows": num_rows})
 
 
-def say(message: dict[str, object]) -> None:
+def send(message: dict[str, object]) -> None:
     """Write one line of JSON."""
     sys.stdout.buffer.write(json.dumps(message).encode("utf-8") + b"\n")
     sys.stdout.buffer.flush()
 
 
 def main() -> None:
-    """Check the file given; whatever goes wrong is said."""
+    """Check the file given; whatever goes wrong is sent."""
     path, parent = Path(sys.argv[1]), int(sys.argv[2])
     end_with_parent(parent)
     limit(path)
     try:
         check(path)
     except BrokenPipeError:
-        os._exit(1)  # nobody listens any more
+        os._exit(1)  # the other process has ended
     except BaseException as error:  # noqa: BLE001  (a panic of polars is no Exception)
         lines = str(error).strip().splitlines()
-        say({"error": lines[0] if lines else type(error).__name__})
+        send({"error": lines[0] if lines else type(error).__name__})
 
 
 if __name__ == "__main__":

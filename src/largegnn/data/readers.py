@@ -1,31 +1,94 @@
-"""Files in any format of the table `READERS`, named or recognised."""
+"""Read files in any format of the table `READERS`, named or recognised: triples, links, names, tables of entities.
+
+In: a path. Out: batches of names and literals, checked; or the same in codes, for which blocks of large files are
+parsed side by side (`map_pieces`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 import polars as pl
 
-from largegnn.data.batch import LinkBatch, ReadCounts, TripleBatch, no_names
-from largegnn.data.literal_syntax import tidied
-from largegnn.data.recognise import plain_name, recognise, recognise_table
+from largegnn.data.batch import Block, LinkBatch, LiteralBatch, ReadCounts, TripleBatch, no_names
+from largegnn.data.columns import without_brackets
+from largegnn.data.compression import compression_of
+from largegnn.data.iri import PACKED
+from largegnn.data.lines import LineBlock, LineEnds, line_blocks, table_line_ends, with_line_feeds
+from largegnn.data.literal_syntax import parse_literals, tidied
+from largegnn.data.recognise import looks_like_triples, plain_name, recognise, recognise_table
+from largegnn.data.vocabulary import CodedBatch
 from largegnn.errors import InputError
+from largegnn.machine.pieces import map_pieces
 from largegnn.parts import READERS
 
-__all__ = ["read_links", "read_rows", "read_triples", "tidied_batch"]
+__all__ = [
+    "NAME_PREDICATE",
+    "code_block",
+    "coded_attributes",
+    "coded_triples",
+    "read_attributes",
+    "read_links",
+    "read_names",
+    "read_rows",
+    "read_triples",
+]
+
+NAME_PREDICATE = "urn:largegnn:name"
+# It looks like a packed name and would be decoded with all others.
+_PACKED_PREDICATE = PACKED + quote(NAME_PREDICATE, safe="/")
+_WORTH_SENDING = 1 << 27  # bytes: some seconds of a processor; the start of a worker takes one or two
+_COMPRESSED = 8  # times the bytes of a compressed file when it is decompressed, about
 
 
 def read_triples(path: Path, form: str = "auto") -> Iterator[TripleBatch]:
     """The triples and literals of a file in any format of the table."""
     chosen = recognise(path, num_columns=3) if form == "auto" else form
-    try:
+    with _naming_turtle(path, form, chosen):
         yield from map(tidied_batch, READERS[chosen].triples(path))
+
+
+def coded_triples(path: Path, form: str, keep_literals: bool) -> Iterator[CodedBatch]:
+    """The triples and literals of a file in codes."""
+    chosen = recognise(path, num_columns=3) if form == "auto" else form
+    blocks = READERS[chosen].blocks
+    with _naming_turtle(path, form, chosen):
+        if blocks is None:
+            yield from (CodedBatch.of(batch, keep_literals) for batch in read_triples(path, chosen))
+        else:
+            yield from _coded(path, blocks(path), keep_literals)
+
+
+def _coded(path: Path, blocks: Iterator[Block], keep_literals: bool) -> Iterator[CodedBatch]:
+    size = path.stat().st_size * (1 if compression_of(path) is None else _COMPRESSED)
+    pieces = ((block,) for block in blocks)
+    for batches in map_pieces(code_block, pieces, keep_literals, send=size >= _WORTH_SENDING):
+        if isinstance(batches, InputError):
+            raise batches
+        yield from batches
+
+
+def code_block(block: Block, keep_literals: bool) -> list[CodedBatch] | InputError:
+    """The batches of a block in codes, or its error: of several blocks with one, the first is to be named."""
+    try:
+        return [CodedBatch.of(tidied_batch(batch), keep_literals) for batch in block()]
+    except InputError as error:
+        return error
+
+
+@contextmanager
+def _naming_turtle(path: Path, form: str, chosen: str) -> Iterator[None]:
+    """Name the other format where Turtle was read as N-Triples, as which it began."""
+    try:
+        yield
     except InputError as error:
         if (form, chosen, plain_name(path).suffix.lower()) != ("auto", "nt", ".ttl"):
             raise
-        # It was read as N-Triples, which is faster, since it begins like that.
         raise InputError(
             error.problem,
             where=error.where,
@@ -51,7 +114,7 @@ def read_rows(path: Path, key: str, form: str = "auto") -> Iterator[TripleBatch]
 
 
 def tidied_batch(batch: TripleBatch) -> TripleBatch:
-    """A batch with long values cut and languages mended, and what of that there was."""
+    """A batch with its literals checked, and the counts of what was changed."""
     if not len(batch.literals):
         return batch
     literals, counts = tidied(batch.literals)
@@ -78,3 +141,70 @@ def read_links(path: Path) -> LinkBatch:
             found=f"{counts.other_statements:,} statements of other kinds" if counts.other_statements else None,
         )
     return links
+
+
+def read_names(path: Path) -> Iterator[TripleBatch]:
+    """The names of entities in a file, as literals with the predicate `NAME_PREDICATE`.
+
+    A file has two columns, entity and name, or is RDF: then every literal counts as a name. An entity may have several
+    names; a row without a name is dropped and counted.
+    """
+    form = recognise(path, num_columns=2)
+    reader = READERS[form]
+    for batch in _names_from_links(path, form) if reader.names is None else reader.names(path):
+        named = batch.literals.values.str.contains(r"\S")
+        found = pl.DataFrame(vars(batch.literals)).filter(named)
+        predicates = pl.repeat(_PACKED_PREDICATE, len(found), dtype=pl.String, eager=True)
+        literals, counts = tidied(LiteralBatch(*found.with_columns(predicates=predicates)))
+        dropped = ReadCounts(dropped_literals=len(named) - len(found))
+        yield TripleBatch(literals=literals, counts=ReadCounts.total([counts, dropped]))
+
+
+def _names_from_links(path: Path, form: str) -> Iterator[TripleBatch]:
+    """The two columns of a format that has links only."""
+    for links in READERS[form].links(path):
+        yield TripleBatch(literals=LiteralBatch(links.sources, links.sources, links.targets))
+
+
+def read_attributes(path: Path) -> Iterator[TripleBatch]:
+    """The literals of an attribute file of OpenEA: entity, attribute and value, separated by tabs.
+
+    What comes after the second tab is the value, whatever it holds; one in RDF syntax ("..."^^<type>) loses its quotes.
+    A line without a value is dropped and counted. Files that are N-Triples are read as such.
+    """
+    for block in _attribute_blocks(path):
+        yield from map(tidied_batch, block())
+
+
+def coded_attributes(path: Path, keep_literals: bool) -> Iterator[CodedBatch]:
+    """The literals of an attribute file in codes."""
+    return _coded(path, _attribute_blocks(path), keep_literals)
+
+
+def _attribute_blocks(path: Path) -> Iterator[Block]:
+    if looks_like_triples(path):
+        blocks = READERS["nt"].blocks
+        assert blocks is not None
+        yield from (partial(_literals_alone, block) for block in blocks(path))
+    else:
+        ends = table_line_ends(path)
+        yield from (partial(_attributes_of, block, ends) for block in line_blocks(path, ends))
+
+
+def _literals_alone(block: Block) -> Iterable[TripleBatch]:
+    """The literals of a block of N-Triples; lines are counted with the graph's own file."""
+    for batch in block():
+        counts = ReadCounts(
+            broken_languages=batch.counts.broken_languages, dropped_literals=batch.counts.dropped_literals
+        )
+        yield TripleBatch(literals=batch.literals, counts=counts)
+
+
+def _attributes_of(block: LineBlock, ends: LineEnds) -> list[TripleBatch]:
+    text = with_line_feeds(block.text, ends).decode("utf-8")
+    lines = pl.Series([text]).str.split("\n").explode()
+    columns = lines.filter(lines.str.len_bytes() > 0).str.splitn("\t", 3).struct.unnest()
+    whole = columns.filter(pl.all_horizontal(pl.all().is_not_null()))
+    names, parsed = without_brackets(whole.select("field_0", "field_1")), parse_literals(whole["field_2"])
+    literals = LiteralBatch(names["field_0"], names["field_1"], parsed["value"], parsed["datatype"], parsed["language"])
+    return [TripleBatch(literals=literals, counts=ReadCounts(dropped_literals=len(columns) - len(whole)))]

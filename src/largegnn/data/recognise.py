@@ -1,7 +1,7 @@
-"""Which format a file is in, told from its name and its first lines.
+"""Recognise the format of a file by its name and its first lines.
 
-The name decides where it says something (`.nt.gz`, `.tsv`); DBpedia's `.ttl` files that are N-Triples inside are read
-as N-Triples, since that is faster. A name that says nothing leaves it to the content. The suffixes of a format are its
+The suffix decides if a reader claims it (`.nt.gz`, `.tsv`), else the content; DBpedia's `.ttl` files that are N-Triples
+inside are read as such, since that is faster. The suffixes of a format are its
 reader's own, so that the formats of other packages are recognised too.
 """
 

@@ -1,4 +1,4 @@
-"""Names as messages show them: cut where they are long, a few where they are many."""
+"""Show names in messages: cut if they are long, a few if they are many."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST = 5
 
 
 def shown(text: str, longest: int = _LONGEST) -> str:
-    """A text of at most `longest` characters; a longer one is cut, and its length said."""
+    """A text of at most `longest` characters; a longer one is cut, with its length."""
     return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"
 
 

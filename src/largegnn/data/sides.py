@@ -1,7 +1,7 @@
-"""One graph out of its files: triples with provisional codes, literals, names, and the ids of an id folder.
+"""Read one graph from its files: triples with provisional codes, literals, names, and the ids of an id folder.
 
-In: the files of a pair and which side is wanted. Out: a `Side`, then with the links at hand a `NumberedSide`: ids of
-its own that start at 0. Names of entities that the graph does not have are counted, and refused where it has none.
+In: the files of a pair and which side is wanted. Out: a `Side`, then with the links a `NumberedSide`: ids of
+its own that start at 0. Unknown names of a name file are counted, and refused if all are unknown.
 """
 
 from __future__ import annotations
@@ -16,15 +16,20 @@ import polars as pl
 
 from largegnn.artifacts import IntArray
 from largegnn.data.batch import ReadCounts, TripleBatch, no_names
-from largegnn.data.block_pieces import shared_attributes, shared_triples
-from largegnn.data.coded_batch import CodedBatch
 from largegnn.data.inputs import PairFiles
 from largegnn.data.literal_rows import CodedLiterals, LiteralCoder, LiteralRows
-from largegnn.data.name_files import read_names
 from largegnn.data.near import near_names
-from largegnn.data.readers import read_links, read_rows
+from largegnn.data.readers import coded_attributes, coded_triples, read_links, read_names, read_rows
 from largegnn.data.shown import listed, shown
-from largegnn.data.vocabulary import CodedGraph, code_batches, distinct, lookup, number_names, number_triples
+from largegnn.data.vocabulary import (
+    CodedBatch,
+    CodedGraph,
+    code_batches,
+    distinct,
+    lookup,
+    number_names,
+    number_triples,
+)
 from largegnn.errors import InputError
 from largegnn.settings import DataSettings
 
@@ -74,12 +79,12 @@ class Side:
         return distinct([self.graph.entity_names, self.graph.attribute_entities, self.listed()])
 
     def listed(self) -> pl.Series:
-        """Entities that an id folder or the rows of a table name, whatever is said of them."""
+        """Entities that an id folder or the rows of a table name, with or without triples."""
         ids = no_names() if self.name_of_id is None else self.name_of_id["name"]
         return pl.concat([self.graph.listed_entities, ids])
 
     def numbered(self, linked: list[pl.Series], salt: int) -> NumberedSide:
-        """The graph in ids; `linked` are the entities of links, which are there too."""
+        """The graph in ids; `linked` are the entities of links, which belong to it too."""
         graph = self.graph
         structural = distinct([graph.entity_names, self.listed(), *linked])
         alone = graph.attribute_entities.filter(pl.Series(lookup(graph.attribute_entities, structural) < 0))
@@ -92,7 +97,7 @@ class Side:
             ids = lookup(self.names.head_names, entities)
             num_unknown = int((ids < 0).sum())
             if num_unknown == len(ids):
-                raise _names_nobody(self.name_file, self.names.head_names, entities)
+                raise _all_unknown(self.name_file, self.names.head_names, entities)
             parts.append(self.names.with_ids(ids))
         return NumberedSide(entities, relations, triples, tuple(parts), len(alone), num_unknown)
 
@@ -102,9 +107,9 @@ def read_side(files: PairFiles, side: int, settings: DataSettings, keep_literals
     path, attributes, names = files.triples[side], files.attributes[side], files.names[side]
     key = (settings.source_key, settings.target_key)[side]
     batches: Iterator[TripleBatch | CodedBatch]
-    batches = read_rows(path, key, settings.format) if key else shared_triples(path, settings.format, keep_literals)
+    batches = read_rows(path, key, settings.format) if key else coded_triples(path, settings.format, keep_literals)
     if attributes is not None:
-        batches = chain(batches, shared_attributes(attributes, keep_literals))
+        batches = chain(batches, coded_attributes(attributes, keep_literals))
     coder = LiteralCoder()
     graph = code_batches(batches, coder.add if keep_literals else None)
     if not len(graph.triples):
@@ -146,7 +151,7 @@ def _with_ids(side: Side, files: PairFiles, index: int) -> Side:
 
 
 def link_translator(source: Side, target: Side) -> Callable[[pl.Series, int, Path], pl.Series] | None:
-    """What turns the ids of an id folder's links into names; None where links have names."""
+    """A function from the ids of an id folder's links to names; None if links have names."""
     if source.name_of_id is None or target.name_of_id is None:
         return None
     tables = (source.name_of_id, target.name_of_id)
@@ -161,7 +166,7 @@ def _read_ids(path: Path) -> pl.DataFrame:
         repeated = table[column].filter(table[column].is_duplicated())
         if len(repeated):
             raise InputError(
-                f"an {column} stands twice in the id file",
+                f"an {column} is twice in the id file",
                 where=str(path),
                 found=shown(str(repeated.first())),
                 fix="keep one",
@@ -190,7 +195,7 @@ def _translate_known(names: pl.Series, name_of_id: pl.DataFrame) -> pl.Series:
 
 
 def _refuse_no_triples(graph: CodedGraph, side: str, path: Path, keep_literals: bool) -> None:
-    """A graph without structure: mostly it is the file of the literals, or all names are in quotes."""
+    """Refuse a graph without structure: mostly it is the file of the literals, or all names are in quotes."""
     problem = f"the {side} graph has no triples between entities"
     if len(graph.listed_entities):
         if keep_literals:
@@ -218,12 +223,12 @@ def _refuse_no_triples(graph: CodedGraph, side: str, path: Path, keep_literals: 
     )
 
 
-def _names_nobody(path: Path | None, found: pl.Series, known: pl.Series) -> InputError:
-    """What to say of a name file none of whose entities the graph has."""
+def _all_unknown(path: Path | None, found: pl.Series, known: pl.Series) -> InputError:
+    """The error for a name file none of whose entities the graph has."""
     near = near_names(found.head(5), known)
     cause = "; ".join(f"{shown(name)} may be {listed(near[name])}" for name in near)
     return InputError(
-        "the name file names no entity of its graph",
+        "no entity of the name file is in its graph",
         where=str(path),
         expected=f"entities as the graph writes them, such as {listed(known.sort().head(3))}",
         found=f"{len(found):,} entities, all unknown: {listed(found.sort())}",

@@ -1,4 +1,4 @@
-"""What loading found: counts of all that was read, dropped and noticed, and the words for them."""
+"""Counts of all that loading read, dropped and noticed, and their log messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from largegnn.artifacts import AlignmentTask
 
-__all__ = ["LoadSummary", "say"]
+__all__ = ["LoadSummary", "log_summary"]
 
 _log = logging.getLogger(__name__)
 
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 class LoadSummary:
     """What was read, dropped and noticed on the way; pairs of numbers are (source, target).
 
-    Attribute triples are statements with a literal as they stand in the files; `num_literals` of them are distinct and
+    Attribute triples are statements with a literal as in the files; `num_literals` of them are distinct and
     kept. Entities with attributes alone, which no triple and no link mentions, are in the task only if literals are
     kept.
     """
@@ -56,8 +56,8 @@ class LoadSummary:
         return cls("in memory", sides, none, none, none, none, none, 0, 0, 0, 0)
 
 
-def say(summary: LoadSummary, keep_literals: bool) -> None:
-    """Log what a user would want to know and might not expect."""
+def log_summary(summary: LoadSummary, keep_literals: bool) -> None:
+    """Log what a user may not expect."""
     alone = "kept as isolated" if keep_literals else "left out"
     pairs = (
         ("duplicate triples removed", summary.num_duplicate_triples),
@@ -72,7 +72,7 @@ def say(summary: LoadSummary, keep_literals: bool) -> None:
         ("byte-order marks skipped", summary.num_byte_order_marks),
         ("literals kept", summary.num_literals),
         ("values cut at 10,000 characters", summary.num_cut_values),
-        ("language tags that are none, left out", summary.num_broken_languages),
+        ("invalid language tags, left out", summary.num_broken_languages),
         ("literals without an entity, a predicate or a value, left out", summary.num_dropped_literals),
         ("rows of a table with a key that another row has too, joined", summary.num_repeated_keys),
     )
@@ -80,7 +80,7 @@ def say(summary: LoadSummary, keep_literals: bool) -> None:
         if source or target:
             _log.info("%s: %s in the source, %s in the target", text, f"{source:,}", f"{target:,}")
     counts = (
-        ("statements of the link files that are no links, left out", summary.num_other_link_statements),
+        ("statements of the link files that are not links, left out", summary.num_other_link_statements),
         ("links that repeat another line, dropped", summary.num_repeated_links),
         ("links to unknown entities, skipped", summary.num_skipped_links),
         ("seeds held out as valid links (data.valid_share)", summary.num_held_out_links),

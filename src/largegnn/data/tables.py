@@ -1,208 +1,172 @@
-"""TSV and CSV: three columns of a triple file, two of a link file or a name file.
+"""Read TSV and CSV: three columns of a triple file, two of links or names, or a row for each entity.
 
-In: a path. Out: columns of names, block by block. TSV knows no quoting (names hold quotes in real data sets); CSV
-follows RFC 4180. A header row is recognised by its words and says which column is which; without one the columns are
-read from left to right. A tail in RDF literal syntax ("...", "..."@en, "..."^^<type>) is a literal. Names in angle
-brackets lose them, so that links and triples written differently still meet.
+In: a path. Out: rows as columns of text, block by block. TSV has no quoting (names hold quotes in real data sets); CSV
+follows RFC 4180. A header is recognised by its words (`columns.py`); without one the columns are read from left to
+right. Blocks without quotes are checked in one numpy pass (the separators must come in a fixed rhythm) and split by
+polars; from the first quote on, a CSV file is read by the standard library, several times as slow. A row of another
+width is an `InputError` that names its line, and the likely cause where the line shows one.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import Any, TypeVar
 
+import numpy as np
 import polars as pl
 
-from largegnn.data.batch import LinkBatch, LiteralBatch, ReadCounts, Reader, TripleBatch, check_names
-from largegnn.data.blocks import BlockForm, read_blocks
-from largegnn.data.equivalence import says_same
-from largegnn.data.headers import (
+from largegnn.data.batch import Block, ReadCounts, Reader, TripleBatch
+from largegnn.data.columns import (
     LINKS,
     NAMES,
     TRIPLES,
     Roles,
-    find_predicate,
+    Rows,
+    entities_of,
+    find_key,
     is_key_word,
+    links_of,
     looks_like_header,
+    names_of,
+    pick_columns,
     plain_word,
+    table_without_key,
+    triples_of,
 )
-from largegnn.data.lines import LineBlock, LineEnds, last_line_end, line_blocks
-from largegnn.data.literal_syntax import LITERAL, parse_literals
-from largegnn.data.rows import read_table_rows, table_without_key
-from largegnn.data.shown import listed
-from largegnn.data.splitting import (
-    Columns,
-    Separator,
-    SplitBlock,
-    first_row,
-    first_rows,
-    record_end,
-    split_block,
-)
+from largegnn.data.lines import LineBlock, LineEnds, line_blocks, location, table_line_ends, with_line_feeds
+from largegnn.data.shown import listed, shown
+from largegnn.errors import InputError
 
-__all__ = ["CSV", "TSV", "keep_links", "named_entities", "split_literals", "without_brackets"]
+__all__ = ["CSV", "TSV"]
 
 _log = logging.getLogger(__name__)
-_PREDICATE = "predicate"
-_ROWS_LOOKED_AT = 10
-_SURE_ROWS = 20
-_HOW_TO_CUT: dict[Separator, tuple[Callable[[bytes], int], LineEnds]] = {
-    "\t": (last_line_end, "file"),
-    ",": (record_end, "kept"),
-}
+_SEPARATOR_NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", " ": "spaces"}
+_FIRST_ROWS, _FIRST_BYTES = 10_000, 1 << 20
+_COMPARED_WIDTHS, _MANY_ROWS = 10, 20
+_QUOTED_ROWS, _QUOTED_LETTERS = 100_000, 1 << 24
+_LONGEST_FIELD = 1 << 24
+_SHOWN = 1_000
+_MARK = b"\xef\xbb\xbf"
+
+_Batch = TypeVar("_Batch")
 
 
-def _look(path: Path, block: LineBlock, separator: Separator) -> Columns | None:
-    """The columns of a triple file, told from a block of it; None where it has no row."""
-    _refuse_wide_table(path, block, separator)
-    return _columns_of(block, separator, TRIPLES)
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of a table: how many there are, the index of those wanted by name, and the header row."""
+
+    count: int
+    wanted: dict[str, int]
+    header: tuple[str, ...] | None = None
+
+    @classmethod
+    def in_order(cls, roles: Roles) -> _Columns:
+        """The columns of a table without a header."""
+        return cls(len(roles.names), {name: index for index, name in enumerate(roles.names)})
+
+    def select(self, table: pl.DataFrame) -> pl.DataFrame:
+        """The columns wanted out of all."""
+        return table.select(pl.nth(index).fill_null("").alias(name) for name, index in self.wanted.items())
 
 
-def _block_triples(
-    path: Path, block: LineBlock, columns: Columns | None, separator: Separator
-) -> Iterator[TripleBatch]:
-    """The triples of a block of a three-column table."""
-    split, counts = _split(path, block, separator, columns or _in_order(TRIPLES))
-    if block.first_line == 1 and split.header is None:
-        _refuse_table(path, split.frame)
-        _warn_of_header(path, split.frame)
-    yield split_literals(split.frame, split.where, counts)
+def _line_ends(path: Path, separator: str) -> LineEnds:
+    return table_line_ends(path) if separator == "\t" else "any"
 
 
-def split_literals(frame: pl.DataFrame, where: Callable[[int], str], counts: ReadCounts | None = None) -> TripleBatch:
-    """Tell triples between entities from literals by the syntax of their tails, and check the names."""
-    check_names(frame.select("head", "relation").to_dict(), where)
-    literals = LiteralBatch()
-    row_of_kept: pl.Series | None = None
-    if bool(frame["tail"].str.starts_with('"').any()):
-        is_literal = frame["tail"].str.contains(LITERAL)
-        literals, row_of_kept = _literals_of(frame.filter(is_literal)), (~is_literal).arg_true()
-        frame = frame.filter(~is_literal)
-    check_names({"tail": frame["tail"]}, lambda row: where(row if row_of_kept is None else int(row_of_kept[row])))
-    frame = without_brackets(frame)
-    return TripleBatch(frame["head"], frame["relation"], frame["tail"], literals, counts=counts or ReadCounts())
+def _first_rows(path: Path, separator: str) -> tuple[list[list[str]], bytes]:
+    """The first rows of a table, as many as can be split, and the text of their block."""
+    ends = _line_ends(path, separator)
+    block = next((block for block in line_blocks(path, ends) if block.text.strip(b"\r\n")), LineBlock(b"", 1))
+    text, rows = block.text[:_FIRST_BYTES], []
+    try:
+        for _, row in _split_plainly(text, separator, ends):
+            if row:
+                rows.append(row)
+            if len(rows) == _FIRST_ROWS:
+                break
+    except csv.Error:
+        pass  # the line is named when the rows are read
+    is_cut = len(text) < len(block.text) and 1 < len(rows) < _FIRST_ROWS
+    return rows[:-1] if is_cut else rows, block.text
 
 
-def _literals_of(frame: pl.DataFrame) -> LiteralBatch:
-    names, parsed = without_brackets(frame.select("head", "relation")), parse_literals(frame["tail"])
-    return LiteralBatch(names["head"], names["relation"], parsed["value"], parsed["datatype"], parsed["language"])
+def _split_plainly(text: bytes, separator: str, ends: LineEnds) -> Iterator[tuple[int, list[str]]]:
+    """Rows by the rules of the format, each with the number of lines before it; a blank line is []."""
+    if separator == "\t":
+        for line, row in enumerate(with_line_feeds(text, ends).removesuffix(b"\n").split(b"\n")):
+            yield line, row.decode("utf-8", "replace").split("\t") if row else []
+    else:
+        yield from _csv_rows(io.StringIO(text.decode("utf-8", "replace"), newline=""), separator)
 
 
-def read_table_links(path: Path, separator: Separator) -> Iterator[LinkBatch]:
-    """Links of a table of two columns, or of one whose header names two."""
-    for split, counts in _read_table(path, separator, LINKS):
-        yield keep_links(split.frame, split.where, counts)
+def _csv_rows(lines: Any, separator: str) -> Iterator[tuple[int, list[str]]]:
+    csv.field_size_limit(_LONGEST_FIELD)
+    reader, line = csv.reader(lines, delimiter=separator, strict=True), 0
+    try:
+        for row in reader:
+            yield line, row
+            line = reader.line_num
+    except csv.Error as error:
+        raise csv.Error(str(error), line) from None
 
 
-def keep_links(frame: pl.DataFrame, where: Callable[[int], str], counts: ReadCounts | None = None) -> LinkBatch:
-    """The links of a frame with `source` and `target`; a column `predicate` says which rows are links."""
-    ends = frame.select("source", "target")
-    check_names(ends.to_dict(), where)
-    ends, counts = without_brackets(ends), counts or ReadCounts()
-    if _PREDICATE in frame.columns:
-        chosen = says_same(without_brackets(frame.select(_PREDICATE))[_PREDICATE])
-        ends = ends.filter(chosen)
-        counts = ReadCounts.total([counts, ReadCounts(other_statements=len(chosen) - len(ends))])
-    return LinkBatch(ends["source"], ends["target"], counts)
+def _columns_of(path: Path, separator: str, roles: Roles) -> _Columns:
+    """The columns of a table, as its first row names them."""
+    rows, text = _first_rows(path, separator)
+    words = rows[0] if rows else []
+    picked = pick_columns(words, roles)
+    if roles is TRIPLES:
+        _refuse_wide_table(path, rows, is_named=picked is not None)
+    if picked is not None and not _stand_again(words, text, separator):
+        return _Columns(len(words), picked, tuple(words))
+    if roles is TRIPLES and {len(row) for row in rows} == {3}:
+        _refuse_table(path, rows)
+        _warn_of_header(path, rows)
+    return _Columns.in_order(roles)
 
 
-def read_table_names(path: Path, separator: Separator) -> Iterator[TripleBatch]:
-    """Names of a table of two columns, or of one whose header names two."""
-    for split, counts in _read_table(path, separator, NAMES):
-        yield named_entities(split.frame, split.where, counts)
-
-
-def named_entities(frame: pl.DataFrame, where: Callable[[int], str], counts: ReadCounts | None = None) -> TripleBatch:
-    """The names of a frame with `entity` and `name`, as literals."""
-    entities = frame.select("entity")
-    check_names(entities.to_dict(), where)
-    heads, parsed = without_brackets(entities)["entity"], parse_literals(frame["name"])
-    literals = LiteralBatch(heads, heads, parsed["value"], parsed["datatype"], parsed["language"])
-    return TripleBatch(literals=literals, counts=counts or ReadCounts())
-
-
-def without_brackets(frame: pl.DataFrame) -> pl.DataFrame:
-    """Names written as `<name>` without the brackets."""
-    bracketed = [name for name in frame.columns if bool(frame[name].str.starts_with("<").any())]
-    if not bracketed:
-        return frame
-    return frame.with_columns(pl.col(name).str.replace(r"^<(.+)>$", "$1") for name in bracketed)
-
-
-def _read_table(path: Path, separator: Separator, roles: Roles) -> Iterator[tuple[SplitBlock, ReadCounts]]:
-    columns: Columns | None = None
-    for block in line_blocks(path, *_HOW_TO_CUT[separator]):
-        columns = columns or _columns_of(block, separator, roles)
-        yield _split(path, block, separator, columns or _in_order(roles))
-
-
-def _split(path: Path, block: LineBlock, separator: Separator, columns: Columns) -> tuple[SplitBlock, ReadCounts]:
-    split = split_block(path, block, separator, columns)
-    return (
-        split,
-        ReadCounts(
-            byte_order_marks=block.num_marks, blank_lines=split.num_blank_lines, header_rows=split.num_header_rows
-        ),
-    )
-
-
-def _in_order(roles: Roles) -> Columns:
-    return Columns(len(roles.names), tuple(range(len(roles.names))), roles.names)
-
-
-def _columns_of(block: LineBlock, separator: Separator, roles: Roles) -> Columns | None:
-    """The columns as the first row says; None where the block has no row."""
-    words = first_row(block, separator)
-    if words is None:
-        return None if not block.text.strip(b"\r\n") else _in_order(roles)
-    found = roles.find(words)
-    if found is None or _stand_again(words, block.text, separator):
-        return _in_order(roles)
-    predicate = find_predicate(words) if roles is LINKS else None
-    if predicate is None:
-        return Columns(len(words), found, roles.names, words)
-    return Columns(len(words), (*found, predicate), (*roles.names, _PREDICATE), words)
-
-
-def _stand_again(words: tuple[str, ...], text: bytes, separator: Separator) -> bool:
+def _stand_again(words: Sequence[str], text: bytes, separator: str) -> bool:
     """Whether words of one or two letters are names of other rows too: then `s p o` is a triple, not a header."""
     if any(len(plain_word(word)) > 2 for word in words):
         return False
-    others, between = b"\n" + text.partition(b"\n")[2], separator.encode()
+    others, between = b"\n" + with_line_feeds(text).partition(b"\n")[2], separator.encode()
     names = [word.encode("utf-8") for word in words]
     return any(b"\n" + name + between in others or between + name + b"\n" in others for name in names)
 
 
-def _refuse_wide_table(path: Path, block: LineBlock, separator: Separator) -> None:
-    """Refuse a file whose rows are entities: a header that does not speak of triples above rows of the same width."""
-    rows = first_rows(block, separator, _ROWS_LOOKED_AT)
-    words = rows[0] if rows else ()
-    widths = {len(row) for row in rows}
-    if len(rows) < 2 or widths == {3} or len(widths) > 1 or TRIPLES.find(words) or not looks_like_header(words):
+def _refuse_wide_table(path: Path, rows: list[list[str]], is_named: bool) -> None:
+    """Refuse a file whose rows are entities: a header that does not name triples above rows of the same width."""
+    words, widths = rows[0] if rows else [], {len(row) for row in rows[:_COMPARED_WIDTHS]}
+    if len(rows) < 2 or widths == {3} or len(widths) > 1 or is_named or not looks_like_header(words):
         return
     if len(words) > 3 or (len(words) == 2 and is_key_word(words[0])):
         raise table_without_key(str(path), words)
 
 
-def _refuse_table(path: Path, frame: pl.DataFrame) -> None:
+def _refuse_table(path: Path, rows: list[list[str]]) -> None:
     """Refuse a table of three columns with a header: what would be relations hardly repeats, nor do the heads."""
-    words, others = frame.row(0) if len(frame) else (), frame[1:]
-    if not len(others) or not looks_like_header(words) or others["relation"].n_unique() * 2 <= len(others):
+    words, columns = rows[0], list(zip(*rows[1:], strict=True))
+    if not columns or not looks_like_header(words) or len(set(columns[1])) * 2 <= len(columns[1]):
         return
-    again = any(word in column for word, column in zip(words, others.iter_columns(), strict=True))
-    is_many = len(others) >= _SURE_ROWS and others["head"].n_unique() == len(others)
+    again = any(word in column for word, column in zip(words, columns, strict=True))
+    is_many = len(columns[0]) >= _MANY_ROWS and len(set(columns[0])) == len(columns[0])
     if not again and (is_key_word(words[0]) or is_many):
         raise table_without_key(str(path), words)
 
 
-def _warn_of_header(path: Path, frame: pl.DataFrame) -> None:
-    """Say where the first row may be a header in words that are not known: plain words above IRIs."""
-    first, others = frame.row(0) if len(frame) else (), frame[1:1000]
-    if len(others) < 5 or any(":" in name or "/" in name for name in first) or first[1] in others["relation"]:
+def _warn_of_header(path: Path, rows: list[list[str]]) -> None:
+    """Warn where the first row may be a header in words that are not known: plain words above IRIs."""
+    first, others = rows[0], rows[1:1000]
+    if len(others) < 5 or any(":" in name or "/" in name for name in first):
         return
-    if int(others["head"].str.contains("[:/]").sum()) * 10 >= 9 * len(others):
+    if first[1] not in {row[1] for row in others} and _num_iris(others) * 10 >= 9 * len(others):
         _log.warning(
             "%s: the first row looks like a header but was read as a triple: %s; delete it or call the columns %s",
             path,
@@ -211,16 +175,182 @@ def _warn_of_header(path: Path, frame: pl.DataFrame) -> None:
         )
 
 
-def _reader(separator: Separator, *suffixes: str) -> Reader:
-    cut, ends = _HOW_TO_CUT[separator]
-    form = BlockForm(partial(_block_triples, separator=separator), partial(_look, separator=separator), cut, ends)
+def _num_iris(rows: list[list[str]]) -> int:
+    return sum(":" in row[0] or "/" in row[0] for row in rows)
+
+
+def _read(path: Path, separator: str, columns: _Columns) -> Iterator[Callable[[], Rows]]:
+    """The rows of a table, block by block, still to be split."""
+    ends = _line_ends(path, separator)
+    blocks = line_blocks(path, ends)
+    for block in blocks:
+        if separator != "\t" and b'"' in block.text:
+            for rows in _read_quoted(path, block, blocks, separator, columns):
+                yield partial(_the_same, rows)
+        else:
+            yield partial(split_block, path, block, separator, ends, columns)
+
+
+def _the_same(rows: Rows) -> Rows:
+    return rows
+
+
+def split_block(path: Path, block: LineBlock, separator: str, ends: LineEnds, columns: _Columns) -> Rows:
+    """Split the lines of a block without quoting; refuses rows of another width."""
+    whole = with_line_feeds(block.text, ends)
+    header = None if columns.header is None else separator.join(columns.header).encode("utf-8")
+    text, num_blank = _without_lines(whole, b"")
+    text, num_headers = (text, 0) if header is None else _without_lines(text, header)
+    if not _has_columns(text, separator, columns.count):
+        raise _first_bad_line(path, whole, block.first_line, separator, columns)
+
+    def where(row: int) -> str:
+        lines = enumerate(whole.split(b"\n"), block.first_line)
+        kept = [number for number, line in lines if line not in (b"", header)]
+        return location(path, kept[row])
+
+    frame = columns.select(_split(text, separator, columns.count))
+    counts = ReadCounts(byte_order_marks=block.num_marks, blank_lines=num_blank, header_rows=num_headers)
+    return Rows(frame, where, counts)
+
+
+def _without_lines(text: bytes, line: bytes) -> tuple[bytes, int]:
+    """The lines without one of them, wherever it is: files put together have their header again."""
+    if not text.startswith(line + b"\n") and b"\n" + line + b"\n" not in text:
+        return text, 0
+    lines = text.split(b"\n")[:-1]
+    kept = [other for other in lines if other != line]
+    return b"\n".join([*kept, b""]), len(lines) - len(kept)
+
+
+def _has_columns(text: bytes, separator: str, count: int) -> bool:
+    """Whether every line has exactly the columns expected: the separators then come in a fixed rhythm."""
+    data = np.frombuffer(text, dtype=np.uint8)
+    code = ord(separator)
+    separators = data[np.flatnonzero((data == code) | (data == ord("\n")))]
+    if len(separators) % count:
+        return False
+    rhythm = separators.reshape(-1, count)
+    return bool((rhythm[:, :-1] == code).all()) and bool((rhythm[:, -1] == ord("\n")).all())
+
+
+def _split(text: bytes, separator: str, count: int) -> pl.DataFrame:
+    """Split lines that are known to have the right columns and no quoting."""
+    schema = {f"column {number}": pl.String for number in range(count)}
+    if not text:
+        return pl.DataFrame(schema=schema)
+    if text.startswith(_MARK):  # which polars drops; at the beginning of a block it belongs to a name
+        text = _MARK + text
+    return pl.read_csv(text, separator=separator, has_header=False, quote_char=None, schema=schema)
+
+
+def _first_bad_line(path: Path, text: bytes, first_line: int, separator: str, columns: _Columns) -> InputError:
+    """The error for the first line without quotes that has not exactly the columns expected."""
+    for number, line in enumerate(text.split(b"\n"), first_line):
+        found = line.count(separator.encode()) + 1
+        if line and found != columns.count:
+            start = line[:_SHOWN].decode("utf-8", "replace")
+            return _wrong_columns(path, number, separator, columns, found, start)
+    return InputError("the lines cannot be split into columns", where=str(path))
+
+
+def _wrong_columns(path: Path, line: int, separator: str, columns: _Columns, found: int, text: str) -> InputError:
+    others = (other for other in "\t,;| " if other != separator and text.count(other) == columns.count - 1)
+    likely = next(others, None)
+    expected = f"{columns.count} columns separated by {_SEPARATOR_NAMES[separator]}"
+    if line == 1 and columns.header is None:
+        expected += f", or a header row that names them ({', '.join(columns.wanted)})"
+    cause = f"the columns seem to be separated by {_SEPARATOR_NAMES[likely]}; " if likely else ""
+    return InputError(
+        "a line has the wrong number of columns",
+        where=location(path, line),
+        expected=expected,
+        found=f"{found} in {shown(repr(text), 80)}",
+        fix=f"{cause}fix the line, or name the right format with --format",
+    )
+
+
+def _read_quoted(
+    path: Path, first: LineBlock, others: Iterator[LineBlock], separator: str, columns: _Columns
+) -> Iterator[Rows]:
+    """The rows from a block with quotes on, by the standard library; names the line of the first bad row."""
+    texts = (block.text.decode("utf-8") for block in chain([first], others))
+    lines = (line for text in texts for line in io.StringIO(text, newline=""))
+    header = None if columns.header is None else list(columns.header)
+    rows: list[list[str]] = []
+    numbers: list[int] = []
+    num_marks, num_blank, num_headers, size = first.num_marks, 0, 0, 0
+
+    def found() -> Rows:
+        schema = {f"column {number}": pl.String for number in range(columns.count)}
+        frame = columns.select(pl.DataFrame(rows, schema=schema, orient="row"))
+        counts = ReadCounts(byte_order_marks=num_marks, blank_lines=num_blank, header_rows=num_headers)
+        return Rows(frame, partial(_row_location, path, numbers), counts)
+
+    try:
+        for before, row in _csv_rows(lines, separator):
+            number = first.first_line + before
+            if not row:
+                num_blank += 1
+            elif len(row) != columns.count:
+                raise _wrong_columns(path, number, separator, columns, len(row), ",".join(row)[:_SHOWN])
+            elif row == header:
+                num_headers += 1
+            else:
+                rows.append(row)
+                numbers.append(number)
+                size += sum(map(len, row))
+                if len(rows) == _QUOTED_ROWS or size >= _QUOTED_LETTERS:
+                    yield found()
+                    rows, numbers = [], []
+                    num_marks = num_blank = num_headers = size = 0
+    except csv.Error as error:
+        problem, before = error.args
+        raise InputError(
+            "the file is not valid CSV",
+            where=location(path, first.first_line + before),
+            found=problem,
+            fix='put names that hold commas, quotes or line breaks in "quotes" and double the quotes inside',
+        ) from None
+    yield found()
+
+
+def _row_location(path: Path, numbers: list[int], row: int) -> str:
+    return location(path, numbers[row])
+
+
+def _triples(rows: Callable[[], Rows]) -> list[TripleBatch]:
+    return [triples_of(rows())]
+
+
+def _read_blocks(path: Path, separator: str) -> Iterator[Block]:
+    """The triples of a table, still to be parsed."""
+    for rows in _read(path, separator, _columns_of(path, separator, TRIPLES)):
+        yield partial(_triples, rows)
+
+
+def _read_roles(path: Path, separator: str, roles: Roles, convert: Callable[[Rows], _Batch]) -> Iterator[_Batch]:
+    for rows in _read(path, separator, _columns_of(path, separator, roles)):
+        yield convert(rows())
+
+
+def _read_entities(path: Path, key: str, separator: str) -> Iterator[TripleBatch]:
+    """The rows of a table as entities; its first row names the columns."""
+    words = next(iter(_first_rows(path, separator)[0]), [])
+    key_index = find_key(path, words, key)
+    every = _Columns(len(words), {str(index): index for index in range(len(words))}, tuple(words))
+    for rows in _read(path, separator, every):
+        yield entities_of(rows(), words, key_index)
+
+
+def _reader(separator: str, *suffixes: str) -> Reader:
     return Reader(
-        partial(read_blocks, form=form),
-        partial(read_table_links, separator=separator),
-        suffixes,
-        partial(read_table_names, separator=separator),
-        partial(read_table_rows, separator=separator),
-        form,
+        triples=partial(_read_roles, separator=separator, roles=TRIPLES, convert=triples_of),
+        links=partial(_read_roles, separator=separator, roles=LINKS, convert=links_of),
+        suffixes=suffixes,
+        names=partial(_read_roles, separator=separator, roles=NAMES, convert=names_of),
+        rows=partial(_read_entities, separator=separator),
+        blocks=partial(_read_blocks, separator=separator),
     )
 
 

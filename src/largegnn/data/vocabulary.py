@@ -1,29 +1,34 @@
-"""Names become numbers: triples block by block, then one numbering for the whole graph.
+"""Number names: triples batch by batch, then the whole graph at once.
 
 In: batches of names. Out: sorted distinct triples of int32 ids, and the names in the order of their ids. Each batch is
-coded against its own distinct names at once, so that the strings of the file are never all in memory; the batches'
-vocabularies are united at the end. Ids follow a fixed shuffle of the sorted names, salted by side: they depend on the
-set of names alone, not on the order of lines, and equal names on the two sides do not get near ids.
+coded against its own distinct names, wherever it was read, so that the strings of a file are never all in memory; the
+vocabularies of all batches are joined at the end. Ids follow a fixed shuffle of the sorted names, salted by side: they
+depend on the set of names alone, not on the order of lines or files, and equal names on the two sides do not get near
+ids. More names than 32-bit ids are refused.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from largegnn.artifacts import IntArray, StringTable
-from largegnn.data.batch import ReadCounts, TripleBatch, no_names
-from largegnn.data.coded_batch import CodedBatch, CodedColumn, CodedLiteralBatch, lookup, lookup_each
+from largegnn.data.batch import LiteralBatch, ReadCounts, TripleBatch, no_names
 from largegnn.data.iri import decode_names
-from largegnn.data.limits import refuse_too_many
+from largegnn.errors import InputError
 from largegnn.machine.progress import progress
 
 __all__ = [
+    "CodedBatch",
+    "CodedColumn",
     "CodedGraph",
+    "CodedLiteralBatch",
     "Vocabulary",
     "code_batches",
     "distinct",
@@ -32,20 +37,98 @@ __all__ = [
     "name_column",
     "number_names",
     "number_triples",
+    "refuse_too_many",
     "scramble",
     "sorted_distinct",
     "to_strings",
 ]
 
+_BLOCK_ROWS = 100_000
+_LIMIT = 2**31 - 1
+# A triple joins its two entities in both directions, and both are numbered; a relation has an inverse.
+_NUMBERS_OF_ONE = {"entities": 1, "relations": 2, "triples": 2}
 _NAMES_AT_ONCE = 250_000
 _SEPARATOR = 0
+
+
+@dataclass(frozen=True, eq=False)
+class CodedColumn:
+    """A column of names: the distinct ones, and which of them each is."""
+
+    names: pl.Series
+    codes: IntArray
+
+    @classmethod
+    def of(cls, names: pl.Series) -> CodedColumn:
+        """Code a column against its own names."""
+        # One pass over the names, half the time of finding the distinct ones and joining with them.
+        grouped = names.rename("name").to_frame().with_row_index("row").group_by("name").agg("row")
+        codes = np.empty(len(names), dtype=np.int32)
+        codes[grouped["row"].explode(empty_as_null=False).to_numpy()] = np.repeat(
+            np.arange(len(grouped), dtype=np.int32), grouped["row"].list.len().to_numpy()
+        )
+        return cls(grouped["name"], codes)
+
+
+@dataclass(frozen=True, eq=False)
+class CodedLiteralBatch:
+    """Literals: what repeats as codes, values as bytes end to end with their sizes."""
+
+    columns: dict[str, CodedColumn]
+    data: npt.NDArray[Any]
+    sizes: IntArray
+
+    @classmethod
+    def of(cls, batch: LiteralBatch) -> CodedLiteralBatch:
+        """Code a batch of literals."""
+        columns = {
+            name: CodedColumn.of(getattr(batch, name)) for name in ("heads", "predicates", "datatypes", "languages")
+        }
+        data = bytearray()
+        for first in range(0, len(batch), _BLOCK_ROWS):
+            data += batch.values[first : first + _BLOCK_ROWS].str.join("").item().encode("utf-8")
+        sizes = batch.values.str.len_bytes().to_numpy().astype(np.int32)
+        return cls(columns, np.frombuffer(data, dtype=np.uint8), sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class CodedBatch:
+    """Triples in codes: `ends` are the heads, then the tails.
+
+    `literals` is None where they are not kept; `literal_heads` are the entities they belong to; `listed` are the
+    entities that are kept without triples, each once, `num_listed` times in all.
+    """
+
+    ends: CodedColumn
+    relations: CodedColumn
+    literals: CodedLiteralBatch | None
+    literal_heads: pl.Series
+    num_literals: int
+    listed: pl.Series
+    num_listed: int
+    counts: ReadCounts
+
+    @classmethod
+    def of(cls, batch: TripleBatch, keep_literals: bool) -> CodedBatch:
+        """Code a batch."""
+        keeps = keep_literals and len(batch.literals) > 0
+        return cls(
+            CodedColumn.of(pl.concat([batch.heads, batch.tails])),
+            CodedColumn.of(batch.relations),
+            CodedLiteralBatch.of(batch.literals) if keeps else None,
+            batch.literals.heads.unique(),
+            len(batch.literals),
+            batch.entities.unique(),
+            len(batch.entities),
+            batch.counts,
+        )
 
 
 @dataclass(frozen=True)
 class CodedGraph:
     """One graph with provisional codes: `triples` (m, 3) index into the two name columns; nothing is sorted yet.
 
-    `attribute_entities` have literals, `listed_entities` are there on their own account, `num_listed` times in all.
+    `attribute_entities` have literals; `listed_entities` are kept without triples, `num_listed` times in all.
     """
 
     entity_names: pl.Series
@@ -61,7 +144,7 @@ class CodedGraph:
 def code_batches(
     batches: Iterable[TripleBatch | CodedBatch], keep: Callable[[CodedLiteralBatch], None] | None = None
 ) -> CodedGraph:
-    """Code every batch, then unite their vocabularies; literals are handed to `keep`, and counted at any rate."""
+    """Code every batch, then join their vocabularies; literals are counted, and passed to `keep` if given."""
     entities, relations = Vocabulary(), Vocabulary()
     attribute_entities, num_attributes, counts = no_names(), 0, ReadCounts()
     listed_entities, num_listed = no_names(), 0
@@ -102,14 +185,14 @@ def code_batches(
 
 
 class Vocabulary:
-    """Columns of names, each coded against its own distinct names until all have been seen."""
+    """Columns of names, each coded against its own distinct names until all are read."""
 
     def __init__(self) -> None:
         self._names: list[pl.Series] = []
         self._codes: list[IntArray] = []
 
     def add(self, column: CodedColumn) -> None:
-        """Take in one more column."""
+        """Add one more column."""
         self._names.append(column.names)
         self._codes.append(column.codes)
 
@@ -119,6 +202,21 @@ class Vocabulary:
         every = CodedColumn.of(pl.concat([no_names(), *own]))
         code_of = np.split(every.codes, np.cumsum([len(names) for names in own])[:-1]) if own else []
         return every.names, [code[codes] for code, codes in zip(code_of, self._codes, strict=True)]
+
+
+def lookup(names: pl.Series, among: pl.Series) -> IntArray:
+    """The position of each name in a column of distinct names, int32; -1 if it is missing."""
+    index = pl.DataFrame({"name": among, "code": pl.int_range(len(among), dtype=pl.Int32, eager=True)})
+    found = names.rename("name").to_frame().join(index, on="name", how="left", maintain_order="left")["code"]
+    return found.fill_null(-1).to_numpy()
+
+
+def lookup_each(columns: Sequence[pl.Series], among: pl.Series) -> list[IntArray]:
+    """`lookup` of several columns, all at once: most of the time goes into making an index of `among`."""
+    if not columns:
+        return []
+    found = lookup(pl.concat([column.rename("name") for column in columns]), among)
+    return np.split(found, np.cumsum([len(column) for column in columns])[:-1])
 
 
 def distinct(columns: Iterable[pl.Series]) -> pl.Series:
@@ -173,7 +271,7 @@ def sorted_distinct(rows: IntArray, limits: tuple[int, ...]) -> IntArray:
 
 
 def to_strings(names: pl.Series) -> StringTable:
-    """A column of names as a string table; beside it only a piece of the names is in memory."""
+    """A column of names as a string table; besides it only a part of the names is in memory."""
     ptr = np.zeros(len(names) + 1, dtype=np.int64)
     np.cumsum(names.str.len_bytes().to_numpy(), out=ptr[1:])
     data = np.empty(int(ptr[-1]), dtype=np.uint8)
@@ -195,3 +293,16 @@ def name_column(table: StringTable) -> pl.Series:
         joined = np.insert(table.data[ptr[first] : ptr[last]], ptr[first + 1 : last] - ptr[first], _SEPARATOR)
         parts.append(pl.Series([joined.tobytes().decode("utf-8")]).str.split(chr(_SEPARATOR)).explode())
     return pl.concat(parts)
+
+
+def refuse_too_many(**counts: int) -> None:
+    """Refuse a pair of graphs with more entities, relations or triples than can be numbered."""
+    for what, count in counts.items():
+        most = _LIMIT // _NUMBERS_OF_ONE[what]
+        if count > most:
+            raise InputError(
+                f"there are more {what} than 32-bit ids can number",
+                expected=f"at most {most:,} {what} in both graphs together",
+                found=f"{count:,}",
+                fix="leave out what need not be aligned, or align the graphs piece by piece",
+            )

@@ -1,0 +1,81 @@
+"""Check and fix RDF text before the parser reads it, token by token.
+
+In: chunks of RDF text. Out: the same chunks without invalid language tags (`"color"@en_US`), which are counted and at
+which the parser would stop. Triple terms `<<( a b <<( ... )>> )>>` nested deeper than any person writes are an
+`InputError`: the parser descends once for each level, and thousands end the whole process. Other brackets do no harm.
+Cost: some seconds for a million triples, so callers use it only for text that may need it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from largegnn.errors import InputError
+
+__all__ = ["DEEPEST", "INVALID_TAG", "TokenFilter"]
+
+DEEPEST = 256
+_LONGEST_TOKEN = 1 << 25  # twice what the parser accepts
+# A token that is not closed at the end of the text matches with a group `open`: the next chunk may close it.
+_TOKEN = re.compile(
+    rb"""
+      (?P<in><<) | (?P<out>>>)
+    | <[^>]*+(?:>|(?P<open1>\Z))
+    | \#[^\r\n]*+(?:[\r\n]|(?P<open2>\Z))
+    | \"\"\"(?:[^\"\\]++|\\.|\"{1,2}+(?!\"|\Z))*+(?:\"\"\"|(?P<open3>.*+\Z))
+    | '''(?:[^'\\]++|\\.|'{1,2}+(?!'|\Z))*+(?:'''|(?P<open4>.*+\Z))
+    | \"(?:[^\"\\]++|\\.)*+(?:\"|(?P<open5>.*+\Z))
+    | '(?:[^'\\]++|\\.)*+(?:'|(?P<open6>.*+\Z))
+    | \\.
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_TAG = rb"[A-Za-z]+(?:-[A-Za-z0-9]+)*+(?:--(?:ltr|rtl))?"
+_WRITTEN_TAG = re.compile(rb"@[^\s\"'<>.,;()\[\]{}#]*+")
+_VALID_TAG = re.compile(rb"@%b" % _TAG)
+# Where an invalid tag may be: behind a quote, if that is the end of a literal.
+INVALID_TAG = re.compile(rb"@(?<=[\"']@)(?!%b(?:[\s.,;)\]}#<]|\Z))" % _TAG)
+
+
+class TokenFilter:
+    """Passes chunks of RDF text on without invalid language tags; `num_broken` counts these."""
+
+    def __init__(self, where: str) -> None:
+        self.num_broken = 0
+        self._where = where
+        self._rest = b""
+        self._depth = 0
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Take more text; what is certain of it is returned, the rest is kept for later."""
+        text, kept, position = self._rest + chunk, [], 0
+        end = len(text)
+        for token in _TOKEN.finditer(text):
+            kind = token.lastgroup
+            tag = _WRITTEN_TAG.match(text, token.end()) if text[token.start()] in b"\"'" else None
+            # What touches the end of the text may go on in the next chunk.
+            if kind not in ("in", "out", None) or max(token.end(), tag.end() if tag else 0) > len(text) - 2:
+                end = token.start()
+                break
+            self._depth = max(0, self._depth + (kind == "in") - (kind == "out"))
+            if self._depth > DEEPEST:
+                raise InputError(
+                    "triple terms are nested too deep",
+                    where=self._where,
+                    expected=f"at most {DEEPEST} levels of <<( ... )>>",
+                    fix="check that this is the right file",
+                )
+            if tag and not _VALID_TAG.fullmatch(tag.group()):
+                kept.append(text[position : token.end()])
+                position = tag.end()
+                self.num_broken += 1
+        else:
+            end = max(position, len(text) - 2)
+        if len(text) - end > _LONGEST_TOKEN:
+            raise InputError(f"a literal or comment is longer than {_LONGEST_TOKEN:,} bytes", where=self._where)
+        self._rest = text[end:]
+        return b"".join([*kept, text[position:end]])
+
+    def finish(self) -> bytes:
+        """The rest of the text."""
+        return self._rest
