@@ -32,13 +32,13 @@ from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.trainer import Trainer
 from largegnn.errors import InputError, StorageError
 from largegnn.literals import grams, values_evidence
+from largegnn.literals.compare import compare_literals
 from largegnn.machine import pieces as machine_pieces
 from largegnn.machine import worker_pool as machine_pool
 from largegnn.machine.pieces import current_workers, map_pieces, use_workers
 from largegnn.matching import cosines, search_pieces, shared_rows
 from largegnn.matching.searchers import search_both
 from largegnn.settings import ClusterSettings, CompareSettings, ProtocolSettings
-from largegnn.literals.compare import literals
 from tests.cli.small_runs import QUICK, WORLD, call, make_pair
 from tests.cluster.conftest import Nodes
 from tests.cluster.light_work import die_early_and_late, die_once, full_disk, refuse, sum_range
@@ -151,7 +151,7 @@ def test_names_and_values_in_pieces_give_what_the_whole_gives(
     api.generate(WORLD.model_copy(update={"literals": True}), folder=tmp_path / "pair")
     pair = api.load(tmp_path / "pair")
     how = (pair.task, pair.names, pair.literals, ("literals",), ProtocolSettings(), CompareSettings(), 0)
-    whole = literals(*how)
+    whole = compare_literals(*how)
     for module in (grams, values_evidence):
         monkeypatch.setattr(module, "_WORTH_SENDING", 1)
     for name, size in (("_TEXTS", 70), ("_CORPUS", 90), ("_PAIRS", 1_000)):
@@ -160,7 +160,7 @@ def test_names_and_values_in_pieces_give_what_the_whole_gives(
     one_processor_here(monkeypatch)
     ran = functions_run(monkeypatch)
     with use_workers(workers):
-        found = literals(*how)
+        found = compare_literals(*how)
     assert len(ran) >= 2
     assert len(whole.outcome.correspondences) >= 3
     assert len(whole.literal_evidence.pairs) > 2_000

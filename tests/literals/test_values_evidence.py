@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from largegnn.settings.comparing import DEFAULT_COMPARATORS
 
 from largegnn.artifacts import IntArray, Literals
 from largegnn.literals.profiles import profile_predicates
@@ -18,7 +17,6 @@ from largegnn.literals.values_evidence import (
     learn_correspondences,
     value_evidence,
 )
-from largegnn.settings.comparing import DEFAULT_COMPARATORS
 from tests.literals.made_literals import literals_of
 
 COUNT = 100
@@ -40,7 +38,7 @@ def sides(literals: Literals) -> tuple[SideValues, SideValues]:
     found = []
     for first, rows in zip((0, COUNT), literals.rows_of_sides(COUNT), strict=True):
         profiles = profile_predicates(literals, rows, COUNT)
-        found.append(SideValues.of(literals, rows, profiles, first, COUNT, DEFAULT_COMPARATORS))
+        found.append(SideValues.of(literals, rows, profiles, first, COUNT))
     return found[0], found[1]
 
 
@@ -95,8 +93,8 @@ def test_duplicates_have_equal_names_and_no_other_value() -> None:
     inside = slice(0, len(literals))
     profiles = profile_predicates(literals, inside, 20)
     texts = texts_of_side(literals, inside, profiles, {})
-    values = SideValues.of(literals, inside, profiles, 0, 20, DEFAULT_COMPARATORS)
+    values = SideValues.of(literals, inside, profiles, 0, 20)
     assert find_duplicates(texts, values).tolist() == [[0, 1], [4, 5]]
     nothing = literals_of([])
-    none = SideValues.of(nothing, slice(0, 0), {}, 0, 20, DEFAULT_COMPARATORS)
+    none = SideValues.of(nothing, slice(0, 0), {}, 0, 20)
     assert find_duplicates(texts_of_side(nothing, slice(0, 0), {}, {}), none).shape == (0, 2)

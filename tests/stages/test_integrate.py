@@ -10,10 +10,10 @@ import pytest
 from largegnn.artifacts import AlignmentTask, SubgraphSet, TrainedModel
 from largegnn.embedding import integrate as whole_graph
 from largegnn.embedding.dual_amn import DualAMN
+from largegnn.embedding.encode import integrate
 from largegnn.machine import pieces
 from largegnn.machine.worker_pool import using_pool
 from largegnn.settings import IntegrateSettings, TrainSettings
-from largegnn.embedding.encode import integrate
 from tests.pickled_pool import PickledPool
 
 DIM = 8

@@ -8,8 +8,8 @@ import numpy as np
 
 from largegnn.artifacts import AlignmentTask, StringTable, TaskNames
 from largegnn.artifacts.literals import Literals
+from largegnn.literals.compare import LiteralsResult, compare_literals
 from largegnn.settings import CompareSettings, ProtocolSettings
-from largegnn.literals.compare import LiteralsResult, literals
 
 COUNT = 120
 NONE = np.empty((0, 2), dtype=np.int32)
@@ -41,7 +41,7 @@ def named_world() -> tuple[AlignmentTask, TaskNames, Literals]:
 
 
 def compare(task: AlignmentTask, names: TaskNames, found: Literals) -> LiteralsResult:
-    return literals(task, names, found, ("structure", "literals"), ProtocolSettings(), CompareSettings(), 0)
+    return compare_literals(task, names, found, ("structure", "literals"), ProtocolSettings(), CompareSettings(), 0)
 
 
 def test_reviewed_seeds_teach_no_weights_and_leave_the_anchors() -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, FloatArray, IntArray, SubgraphSet, TrainedModel
+from largegnn.embedding.encode import integrate
+from largegnn.embedding.train import TrainOutcome
 from largegnn.errors import ArtifactError
 from largegnn.planning.division_plan import plan_for
 from largegnn.planning.memory import estimate_memory_mb
@@ -21,8 +23,6 @@ from largegnn.run import Run
 from largegnn.seams.table import Table
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.stages import train as stage
-from largegnn.embedding.encode import integrate
-from largegnn.embedding.train import TrainOutcome
 from tests.small_world import WORLD
 
 QUICK = ["train.dim=8", "train.epochs=2", "train.repartition_every=1", "train.negatives=100", "division.parts=2"]

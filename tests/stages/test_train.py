@@ -15,14 +15,14 @@ import pytest
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, SubgraphSet, TrainedModel
 from largegnn.data.inputs import DataInput
+from largegnn.embedding.encode import integrate
+from largegnn.embedding.train import TrainOutcome
 from largegnn.errors import InputError
 from largegnn.evaluation.metrics import rank_links
 from largegnn.machine.devices import choose_device
 from largegnn.pipeline import run_pipeline
 from largegnn.seams.table import Table
 from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.embedding.encode import integrate
-from largegnn.embedding.train import TrainOutcome
 
 QUICK = ["train.dim=16", "train.epochs=4", "train.batch_size=256", "train.negatives=300", "division.parts=3"]
 
