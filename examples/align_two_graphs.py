@@ -51,9 +51,9 @@ def main() -> None:
         print(result.unmatched.group_by("reason").len())
 
         # Any of these can also be written later: `largegnn export RUN --form sameas --form sssom`.
-        print(result.to("sameas", run / "sameas.nt"), "owl:sameAs links")
-        print(result.to("sssom", run / "alignment.sssom.tsv"), "SSSOM mappings")
-        print(result.to("embeddings-safetensors", run / "embeddings.safetensors"), "vectors")
+        print(result.export("sameas", run / "sameas.nt"), "owl:sameAs links")
+        print(result.export("sssom", run / "alignment.sssom.tsv"), "SSSOM mappings")
+        print(result.export("embeddings-safetensors", run / "embeddings.safetensors"), "vectors")
 
         # A finished run can be opened without its input.
         assert largegnn.open_run(run).pairs.equals(result.pairs)

@@ -108,7 +108,7 @@ def origin_of(
 def origin_of_run(run: Run, protocol: Mapping[str, Plain]) -> Origin:
     """The origin of figures measured here and now on a finished run: its settings, its channels, the files it read."""
     files = [] if run.given is None else [path for path in vars(run.given).values() if path is not None]
-    return origin_of(run.settings, files, channels=run.channels(), protocol=protocol)
+    return origin_of(run.settings, files, channels=run.channels, protocol=protocol)
 
 
 def data_checksum(path: Path) -> str:

@@ -173,7 +173,7 @@ def _refuse_other_settings(system: PaperSystem, records: Sequence[ResultRecord])
 def _run_shared(data: Path, settings: Settings, folder: Path) -> dict[str, Any]:
     """Through the pipeline: what a record says of a run folder that is up to date."""
     run = run_pipeline(folder, api.data_input(data), settings)
-    summary = run.summary()
+    summary = run.summary
     evaluation, quality, costs = summary.evaluation, summary.quality, summary.costs
     if evaluation is None or evaluation.ideal is None or quality is None:
         raise InputError("the data set has no test links to measure by", where=str(data))

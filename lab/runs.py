@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from largegnn.api import Division
 from largegnn.data.inputs import DataInput
+from largegnn.embedding.train import TrainOutcome
 from largegnn.parts import SEARCHERS
 from largegnn.pipeline import run_pipeline, run_task
 from largegnn.planning.sizes import plan_division
@@ -16,7 +17,6 @@ from largegnn.runfolder.steps import derived_seed
 from largegnn.runfolder.store import RunStore
 from largegnn.stages.evaluate import evaluate
 from largegnn.stages.match import MatchOutcome
-from largegnn.embedding.train import TrainOutcome
 
 __all__ = [
     "SEARCHERS",

@@ -32,7 +32,7 @@ LONG = (
     "fuzz/test_fuzz_run_folder.py",
     "fuzz/test_fuzz_settings.py",
     "fuzz/test_fuzz_archives.py",
-    "test_accuracy.py",
+    "../lab/tests/test_accuracy.py",
     "test_extending.py",
     "test_examples.py",
     "test_api_align.py",
@@ -48,7 +48,7 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    ranks = {HERE / name: rank for rank, name in enumerate(LONG)}
+    ranks = {(HERE / name).resolve(): rank for rank, name in enumerate(LONG)}
     items.sort(key=lambda item: ranks.get(item.path, len(LONG)))
 
 

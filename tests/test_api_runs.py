@@ -18,9 +18,9 @@ import torch
 import largegnn
 from largegnn.artifacts import EntityEmbeddings, Evaluation, TrainedModel
 from largegnn.embedding.model import EmbeddingModel
+from largegnn.embedding.train import TrainOutcome
 from largegnn.errors import InputError
 from largegnn.settings import PRESETS, STEPS, Settings, resolve
-from largegnn.embedding.train import TrainOutcome
 from tests.cli.small_runs import QUICK, call, make_pair
 
 # The settings of `QUICK` as a program writes them.

@@ -27,7 +27,7 @@ import largegnn
 from largegnn.data.batch import Reader
 from largegnn.datasets.generator import GeneratedPair
 from largegnn.export import Exporter
-from largegnn.seams.tables import TABLES
+from largegnn.parts import TABLES
 from largegnn.settings import Settings
 from tests.cli.small_runs import WORLD
 
@@ -99,7 +99,7 @@ def run(*words: str | Path, path: Path, expected: int = 0) -> subprocess.Complet
     return ended
 
 
-def inputs(folder: Path) -> dict[str, Path]:
+def inputs(folder: Path) -> dict[str, Any]:
     """What goes with the two graphs."""
     links = {name: folder / "pair" / f"{name}.tsv" for name in ("train_links", "valid_links", "test_links")}
     links["seeds"] = links.pop("train_links")
@@ -147,7 +147,7 @@ def test_every_example_works_as_an_object_in_settings(folder: Path, tmp_path: Pa
             values[key] = part(text)
     graphs = (folder / "source.arrows", folder / "target.arrows")
     result = largegnn.align(*graphs, **inputs(folder), out=tmp_path / "run", settings=Settings.of(values))
-    assert result.to(part("json_lines:JSON_LINES"), tmp_path / "pairs.jsonl") == len(result.pairs)
+    assert result.export(part("json_lines:JSON_LINES"), tmp_path / "pairs.jsonl") == len(result.pairs)
     assert set(calls) == {text.rpartition(":")[2] for _, text in options_of_page()}
     _check_run(tmp_path / "run")
     assert largegnn.open_run(tmp_path / "run").pairs.equals(result.pairs)

@@ -18,12 +18,12 @@ import pytest
 from largegnn import pipeline
 from largegnn.artifacts import AlignmentTask, MergedGraph
 from largegnn.data.inputs import DataInput
+from largegnn.division.merge import MergeOutcome
 from largegnn.errors import InputError
 from largegnn.machine import metering
 from largegnn.run import Run
 from largegnn.runfolder.store import RunStore
 from largegnn.settings import DataSettings, ProtocolSettings, Settings
-from largegnn.division.merge import MergeOutcome
 
 # The steps that make no use of PyTorch: what is tested here is the same for all, and these take milliseconds.
 NAMES = ("load", "literals", "merge", "partition", "landmarks", "subgraphs")

@@ -24,12 +24,12 @@ from largegnn.artifacts import (
     TrainedModel,
 )
 from largegnn.data.inputs import DataInput
+from largegnn.division.subgraphs import divide_again
+from largegnn.embedding.train import train
 from largegnn.pipeline import run_pipeline
 from largegnn.rounds import RoundsOutcome
 from largegnn.run import Run
 from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.division.subgraphs import divide_again
-from largegnn.embedding.train import train
 from tests.noisy_vectors import noisy_vectors, tiny_task
 from tests.small_world import WORLD
 

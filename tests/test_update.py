@@ -22,13 +22,13 @@ from largegnn.artifacts import (
     UpdateReport,
     are_among,
 )
+from largegnn.embedding.encode import integrate
 from largegnn.errors import InputError
 from largegnn.evaluation.metrics import rank_links
 from largegnn.pipeline import run_pipeline
 from largegnn.result import AlignmentResult
 from largegnn.run import Run
 from largegnn.settings import PRESETS, STEPS, Settings, WorldSettings, resolve
-from largegnn.embedding.encode import integrate
 from largegnn.update import cost_of_adding
 
 WORLD = WorldSettings(

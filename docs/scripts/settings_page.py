@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from largegnn.cli.flags import FLAGS
 
 from largegnn.cli.app import app
+from largegnn.cli.options import FLAGS
 from largegnn.settings import PRESETS, WORLD_PRESETS, Section, Settings, WorldSettings, describe, toml_value
 from largegnn.settings.describe import SettingInfo
 

@@ -123,8 +123,8 @@ def measure(task: AlignmentTask, variant: dict[str, Any], seed: int, device: str
     last = "rounds" if settings.rounds.number else "integrate"
     with with_layers(variant), tempfile.TemporaryDirectory() as folder:
         run = run_task(folder, task, settings=settings, last=last)
-        seconds = sum(run.cost(name).seconds for name in run.finished())
-        return hits_of(task, run.final_embeddings(), device) | {"seconds": round(seconds, 1)}
+        seconds = sum(run.costs()[name].seconds for name in run.finished)
+        return hits_of(task, run.embeddings, device) | {"seconds": round(seconds, 1)}
 
 
 def hits_of(task: AlignmentTask, embeddings: EntityEmbeddings, device: str) -> dict[str, Any]:

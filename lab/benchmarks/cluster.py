@@ -52,7 +52,7 @@ def measure(task: AlignmentTask, settings: Settings) -> dict[str, Any]:
         run = run_task(folder, task, None, settings, last="integrate")
         return {
             "hits": hits(task, run.artifact("embeddings", EntityEmbeddings)),
-            "stage_seconds": {name: run.cost(name).seconds for name in run.finished()},
+            "stage_seconds": {name: run.costs()[name].seconds for name in run.finished},
             "cluster": to_plain(run.outcome("train", TrainOutcome).cluster),
         }
 

@@ -24,7 +24,7 @@ import numpy as np
 from lab import RESULTS
 from lab.lines import add_line, read_lines
 from lab.origin import origin_of
-from lab.runs import MatchOutcome, RoundsOutcome, Run, RunStore, evaluate, resume_input, run_task
+from lab.runs import MatchOutcome, RoundsOutcome, Run, evaluate, run_task
 from largegnn import api
 from largegnn.artifacts import (
     Alignment,
@@ -68,8 +68,8 @@ def drawn(task: AlignmentTask, name: str, share: float, draw: int) -> AlignmentT
 def finished_run(folder: Path, task: AlignmentTask, settings: Settings) -> Run:
     """The run of this folder, brought as far as `match`; one that is finished is only read."""
     if (folder / "manifest.json").exists():
-        run = Run(resume_input(folder)[1], RunStore(folder))
-        if "match" in run.finished():
+        run = Run.open(folder)
+        if "match" in run.finished:
             return run
     return run_task(folder, task, settings=settings, last="match")
 
@@ -93,7 +93,7 @@ def hits(run: Run, embeddings: EntityEmbeddings, task: AlignmentTask) -> dict[st
         own.evaluate,
         own.search,
         own.seed,
-        own.device,
+        device=own.device,
     ).outcome
     assert found.ideal is not None
     return {name: round(found.ideal[name].source_to_target["hits@1"] or 0.0, 4) for name in SYSTEMS}
@@ -120,7 +120,7 @@ def measure(run: Run, task: AlignmentTask) -> list[Row]:
         rows.append(
             {
                 "rounds": run.settings.rounds.number,
-                "hits@1": hits(run, run.final_embeddings(), task),
+                "hits@1": hits(run, run.embeddings, task),
                 "history": [dataclasses.asdict(one) for one in run.outcome("rounds", RoundsOutcome).history],
             }
         )
@@ -137,7 +137,7 @@ def about(run: Run, task: AlignmentTask) -> Row:
             "test": len(task.test_links),
             "ranked": "source to target, among all test targets; ties against us",
         },
-        "seconds": round(sum(run.cost(name).seconds for name in run.finished())),
+        "seconds": round(sum(run.costs()[name].seconds for name in run.finished)),
     }
 
 
@@ -162,7 +162,7 @@ def main() -> None:
                 overrides = [f"rounds.number={options.rounds}", f"seed={options.draw}", *options.set]
                 place = "_".join([folder.name, f"{share:g}", str(options.draw), *options.set])
                 run = finished_run(options.runs / place, task, resolve(Settings, PRESETS, overrides=overrides))
-                origin = origin_of(run.settings, [folder], channels=run.channels())
+                origin = origin_of(run.settings, [folder], channels=run.channels)
                 for row in measure(run, task):
                     key = ", ".join(
                         [folder.name, f"{share:g}", *options.set, f"{row['rounds']} rounds, {options.draw}"]

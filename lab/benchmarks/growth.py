@@ -63,7 +63,7 @@ def measure(size: int, runs: Path, last: str, overrides: list[str], records: Pat
 
 def read_run(folder: Path) -> dict[str, Any]:
     """What the stages of a run took, by the manifest of its folder."""
-    stages = RunStore(folder).stages
+    stages = RunStore(folder).steps
     done = {name: stages[name] for name in FIRST if name in stages}
     history = stages["train"].facts.get("history", []) if "train" in stages else []
     valid = [epoch["valid_hits"] for epoch in history if epoch["valid_hits"] is not None]

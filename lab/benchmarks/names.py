@@ -150,7 +150,7 @@ def _shares(figures: dict[str, Any]) -> dict[str, Any]:
     return {name: figures[name] for name in wanted}
 
 
-def _files(folder: Path) -> tuple[tuple[Path, Path], dict[str, Path]]:
+def _files(folder: Path) -> tuple[tuple[Path, Path], dict[str, Any]]:
     if (folder / "source.nt").exists():
         return (folder / "source.nt", folder / "target.nt"), {}
     names = {"source_names": folder / "ent_names_1", "target_names": folder / "ent_names_2"}

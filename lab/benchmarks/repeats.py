@@ -63,8 +63,8 @@ def measure(folder: Path, fold: int, seed: int, overrides: list[str], runs: Path
         },
         "train_links": found.protocol.num_seeds,
         "test_links": found.protocol.num_test_links,
-        "seconds": round(sum(run.cost(name).seconds for name in run.finished()), 1),
-        "peak_mb": round(max(run.cost(name).peak_memory_mb for name in run.finished())),
+        "seconds": round(sum(run.costs()[name].seconds for name in run.finished), 1),
+        "peak_mb": round(max(run.costs()[name].peak_memory_mb for name in run.finished)),
     }
     return settings, row
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from lab.lines import add_line, read_lines
 from lab.origin import Origin, origin_of
-from lab.runs import division_of, run_task
+from lab.runs import Division, run_task
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings
 from largegnn.evaluation.measures import summarise
@@ -52,11 +52,11 @@ def measure(folder: Path, method: str, parts: int, seed: int, memory: bool) -> t
     figures: dict[str, Any] = {"dataset": folder.name, "method": method, "parts": parts, "random_seed": seed}
     with tempfile.TemporaryDirectory() as run_folder:
         run = run_task(run_folder, task, settings=settings, last="integrate")
-        cost = run.cost("train")
+        cost = run.costs()["train"]
         if memory:
             figures["peak_memory_mb"] = cost.peak_memory_mb
         else:
-            quality, embeddings = division_of(run).quality, run.artifact("embeddings", EntityEmbeddings)
+            quality, embeddings = Division.of(run).quality, run.artifact("embeddings", EntityEmbeddings)
             vectors = [embeddings.vectors[task.test_links[:, side]] for side in (0, 1)]
             covered = [embeddings.covered[task.test_links[:, side]] for side in (0, 1)]
             ranks = rank_links(vectors[0], vectors[1], "cosine", source_covered=covered[0], target_covered=covered[1])

@@ -14,6 +14,7 @@ import hashlib
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def run_pipeline(
 
 
 def run_task(
-    folder: Path,
+    folder: str | PathLike[str],
     task: AlignmentTask,
     names: TaskNames | None = None,
     settings: Settings | Mapping[str, object] | None = None,
@@ -93,7 +94,7 @@ def run_task(
     loaded = LoadResult(task, names or TaskNames(nothing, nothing), Literals.empty(), LoadSummary.of_task(task))
     files = {"task": InputFile(_checksum(task, names))}
     instead = {"load": lambda *_: loaded}
-    return run_pipeline(folder, None, Settings.of(settings), last=last, files=files, instead=instead)
+    return run_pipeline(Path(folder), None, Settings.of(settings), last=last, files=files, instead=instead)
 
 
 def _checksum(task: AlignmentTask, names: TaskNames | None) -> str:

@@ -12,11 +12,11 @@ import pytest
 from largegnn import api
 from largegnn.artifacts import EntityEmbeddings, TrainedModel
 from largegnn.data.inputs import DataInput
+from largegnn.embedding.encode import IntegrateOutcome, IntegrateResult
+from largegnn.embedding.train import TrainOutcome, TrainResult
 from largegnn.errors import InputError
 from largegnn.pipeline import run_pipeline
 from largegnn.settings import Settings
-from largegnn.embedding.encode import IntegrateResult, IntegrateOutcome
-from largegnn.embedding.train import TrainResult, TrainOutcome
 from tests.cli.test_cli import largegnn
 from tests.noisy_vectors import noisy_vectors
 

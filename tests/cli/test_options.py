@@ -8,19 +8,18 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from largegnn.cli import flags, options
+from largegnn.cli import options
 from largegnn.errors import InputError
 from largegnn.settings import PRESETS, Settings, describe
 
 app = typer.Typer()
-received: list[tuple[options.RunRequest | flags.Changes, bool]] = []
+received: list[tuple[options.RunRequest, bool]] = []
 
 
 @app.command("run")
 @options.takes_request(
     *options.DATA_FLAGS,
     *options.RUN_FLAGS,
-    "--landmarks/--no-landmarks",
     "--cap",
     folder=options.RunFolder(last="integrate"),
 )
@@ -36,19 +35,10 @@ def look_command(request: options.RunRequest) -> None:
     received.append((request, False))
 
 
-@app.command("grow")
-@flags.with_flags("--format", "--skip-unknown")
-def grow_command(changes: flags.Changes, as_json: options.JsonOption = False) -> None:
-    """Grow."""
-    received.append((changes, as_json))
-
-
 def request(*arguments: str) -> options.RunRequest:
     received.clear()
     CliRunner().invoke(app, ["run", *arguments], catch_exceptions=False)
-    found = received[0][0]
-    assert isinstance(found, options.RunRequest)
-    return found
+    return received[0][0]
 
 
 def test_nothing_given_is_the_defaults() -> None:
@@ -73,7 +63,6 @@ def test_every_input_option_arrives() -> None:
     paths = (found.source, found.target, found.seeds, found.valid_links, found.test_links)
     assert (*paths, found.source_names, found.target_names) == tuple(map(Path, "abcdegh"))
     got, as_json = received[0]
-    assert isinstance(got, options.RunRequest)
     assert (got.out, got.force, got.first, got.last, as_json) == (Path("f"), "train", "merge", "match", True)
 
 
@@ -81,7 +70,7 @@ def test_every_flag_sets_its_setting() -> None:
     given = [
         *("--valid-share", "0.2", "--format", "tsv", "--fold", "2", "--skip-unknown", "--seeds-from", "train+valid"),
         *("--seed", "4", "--device", "cpu", "--channels", "structure", "--rounds", "3", "--min-precision", "0.9"),
-        *("--no-landmarks", "--cap", "500", "--source-key", "id", "--target-key", "Product No."),
+        *("--cap", "500", "--source-key", "id", "--target-key", "Product No."),
     ]
     settings = request("data", *given).settings
     assert settings.data.model_dump() == {
@@ -96,7 +85,7 @@ def test_every_flag_sets_its_setting() -> None:
     assert settings.protocol.seeds_from == "train+valid"
     assert (settings.seed, settings.device, settings.channels) == (4, "cpu", ("structure",))
     assert (settings.rounds.number, settings.match.min_precision) == (3, 0.9)
-    assert (settings.landmarks.enabled, settings.landmarks.cap) == (False, 500)
+    assert settings.landmarks.cap == 500
 
 
 def test_flags_win_over_set_file_and_preset(tmp_path: Path) -> None:
@@ -117,7 +106,7 @@ def test_flags_win_over_set_file_and_preset(tmp_path: Path) -> None:
         (["data", "--channels", "rules,rules"], "named twice"),
         ([], "no input was given"),
         (["data", "--resume"], "takes input and settings from the run folder"),
-        (["--resume", "--out", "nowhere"], "there is no run to resume"),
+        (["--resume", "--out", "nowhere"], "the folder is not a run"),
     ],
 )
 def test_what_cannot_be_is_refused(given: list[str], problem: str) -> None:
@@ -132,13 +121,6 @@ def test_a_command_without_a_run_folder_has_no_options_of_one() -> None:
     assert CliRunner().invoke(app, ["look", "data", "--seed", "2"]).exit_code == 2
 
 
-def test_flags_alone_become_changes() -> None:
-    received.clear()
-    CliRunner().invoke(app, ["grow", "--format", "nt", "--skip-unknown", "--json"], catch_exceptions=False)
-    CliRunner().invoke(app, ["grow"], catch_exceptions=False)
-    assert received == [(("data.format=nt", "data.skip_unknown=true"), True), ((), False)]
-
-
 def test_settings_of_a_request_can_be_changed() -> None:
     first = request("data", "--seed", "3")
     second = first.with_changes(["division.parts=4", "seed=5"])
@@ -149,15 +131,28 @@ def test_settings_of_a_request_can_be_changed() -> None:
 
 def test_the_help_of_a_flag_is_that_of_its_setting() -> None:
     known = {setting.key: setting for setting in describe(Settings)}
-    shown = CliRunner().invoke(app, ["run", "--help"], env={"COLUMNS": "400", "NO_COLOR": "1"}).stdout
+    shown = CliRunner().invoke(app, ["run", "--help-all"], env={"COLUMNS": "400", "NO_COLOR": "1"}).stdout
     for flag in (*options.DATA_FLAGS, *options.RUN_FLAGS):
         line = next(line for line in shown.splitlines() if f" {flag} " in line)
-        setting = known[flags.FLAGS[flag]]
+        setting = known[options.FLAGS[flag]]
         assert setting.help in line
         assert setting.key in line
         assert setting.kind == "switch" or setting.allowed in line
 
 
+def test_help_shows_what_most_people_need_and_help_all_the_rest() -> None:
+    few, every = (
+        CliRunner().invoke(app, ["run", option], env={"COLUMNS": "400", "NO_COLOR": "1"}).stdout
+        for option in ("--help", "--help-all")
+    )
+    for option in ("--seeds", "--out", "--rounds", "--min-precision", "--device", "--resume", "--help-all"):
+        assert f" {option} " in few
+    for option in ("--valid-links", "--fold", "--set", "--config", "--force", "--cluster"):
+        assert f" {option} " not in few
+        assert f" {option} " in every
+    assert sum(line.lstrip("│ ").startswith("--") for line in few.splitlines()) <= 13
+
+
 def test_every_flag_has_a_setting() -> None:
     known = {setting.key for setting in describe(Settings)}
-    assert set(flags.FLAGS.values()) <= known
+    assert set(options.FLAGS.values()) <= known

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from largegnn.embedding.encoders import Encoder, LayerwiseEncoder
 from largegnn.embedding.integrate import encode_full
 from largegnn.embedding.structure import GraphStructure, build_structure
-from largegnn.seams.tables import ENCODERS
+from largegnn.parts import ENCODERS
 from tests.embedding.random_graphs import NUM_RELATIONS, TOY, random_rows, random_triples
 from tests.embedding.small_runs import random_subgraphs, small_options, small_trainer
 

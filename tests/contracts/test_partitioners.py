@@ -10,7 +10,7 @@ from largegnn.division.landmarks import add_landmarks
 from largegnn.division.merge import merge
 from largegnn.division.subgraphs import build_subgraphs, measure_quality
 from largegnn.errors import InputError
-from largegnn.seams.tables import PARTITIONERS
+from largegnn.parts import PARTITIONERS
 
 NUM_PARTS = 4
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from largegnn.artifacts import CandidateGraph, EntityEmbeddings, FloatArray
 from largegnn.matching.scorings import ScoringContext, scoring_of
-from largegnn.seams.tables import SCORINGS
+from largegnn.parts import SCORINGS
 from tests.matching.random_candidates import scored_graphs
 
 every_scoring = pytest.mark.parametrize("name", SCORINGS.own_names)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from largegnn.artifacts import Neighbors
 from largegnn.errors import ArtifactError, InputError
 from largegnn.matching.searchers import SearchOptions, search, search_both
-from largegnn.seams.tables import SEARCHERS
+from largegnn.parts import SEARCHERS
 from largegnn.settings import Settings
 
 Array = npt.NDArray[Any]

@@ -8,7 +8,7 @@ import pytest
 
 from largegnn.errors import InputError
 from largegnn.seams import Table, tables
-from largegnn.seams.tables import TABLES
+from largegnn.parts import TABLES
 
 ENTRIES = [(table, name) for table in TABLES.values() for name in table.own_names]
 every_entry = pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from largegnn.data.literal_rows import LiteralCoder
 from largegnn.data.vocabulary import code_batches
 from largegnn.errors import InputError
 from largegnn.machine.worker_pool import using_pool
-from largegnn.seams.tables import READERS
+from largegnn.parts import READERS
 
 
 class PoolHere:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from largegnn.data import lines as lines_module
 from largegnn.data.readers import read_links, read_triples
 from largegnn.errors import InputError
-from largegnn.seams.tables import READERS
+from largegnn.parts import READERS
 
 Triples = list[tuple[str, str, str]]
 

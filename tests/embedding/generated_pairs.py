@@ -7,7 +7,7 @@ from largegnn.datasets.generator import generate_pair
 from largegnn.division.landmarks import add_landmarks
 from largegnn.division.merge import merge
 from largegnn.division.subgraphs import build_subgraphs
-from largegnn.seams.tables import PARTITIONERS
+from largegnn.parts import PARTITIONERS
 from largegnn.settings import WorldSettings
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from largegnn.seams.tables import READERS
+from largegnn.parts import READERS
 from tests.fuzz import corpus
 from tests.fuzz.judge import Judge, Trial, require
 from tests.fuzz.mutate import generator, mutate

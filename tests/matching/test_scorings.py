@@ -25,7 +25,7 @@ from largegnn.matching.scorings import (
     scoring_of,
     weighted_evidence,
 )
-from largegnn.seams.tables import SCORINGS
+from largegnn.parts import SCORINGS
 
 TEMPERATURE, ITERATIONS = 0.05, 12
 

@@ -16,12 +16,12 @@ from largegnn.artifacts import (
     StringTable,
 )
 from largegnn.artifacts.literals import Literals
+from largegnn.embedding.train import TrainOutcome
 from largegnn.matching.calibration import uncalibrated
 from largegnn.matching.thresholds import Threshold
 from largegnn.run import RunSummary
 from largegnn.settings import Settings
 from largegnn.stages.match import MatchOutcome
-from largegnn.embedding.train import TrainOutcome
 
 # Ids of the toy: a..e are 0..4, A..F are 5..10; a = A and c = C are seeds.
 B, D, E = 1, 3, 4

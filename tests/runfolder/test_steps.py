@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pytest
 
 from largegnn.errors import InputError
-from largegnn.runfolder import steps as module
 from largegnn.runfolder.steps import LastStepError, Steps, derived_seed, versioned
 from largegnn.runfolder.store import RunStore
 from largegnn.settings import SearchSettings
@@ -121,7 +120,7 @@ def test_equal_artifacts_are_the_same_argument(tmp_path: Path, calls: list[str])
 
 def test_a_mapped_array_is_not_hashed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     two_steps(steps_in(tmp_path))
-    monkeypatch.setattr(module.np, "ascontiguousarray", None)
+    monkeypatch.setattr(np, "ascontiguousarray", None)
     assert two_steps(steps_in(tmp_path)).outcome == Facts(18)
 
 

@@ -4,11 +4,11 @@ import pytest
 
 from largegnn.division.partition import sbp
 from largegnn.errors import InputError
-from largegnn.seams.tables import ENCODERS, MEASURES, PARTITIONERS
+from largegnn.parts import ENCODERS, PARTITIONERS
 from largegnn.settings import (
+    DEFAULT_LOSSES,
     DataSettings,
     DivisionSettings,
-    EvaluateSettings,
     MatchSettings,
     ReportSettings,
     SearchSettings,
@@ -21,39 +21,35 @@ class Encoder:
     """Stands for an encoder of a user's."""
 
 
-def measure(ranks: object) -> float:
-    return 0.0
-
-
 def test_a_part_is_named_by_its_name_its_address_or_itself() -> None:
     assert TrainSettings(encoder="gcn").encoder == "gcn"
     assert TrainSettings(encoder="tests.settings.test_parts:Encoder").encoder == "tests.settings.test_parts:Encoder"
     assert TrainSettings(encoder=Encoder).encoder == "tests.settings.test_parts:Encoder"  # type: ignore[arg-type]
     assert DivisionSettings(partitioner=sbp).partitioner == "sbp"  # type: ignore[arg-type]
-    assert EvaluateSettings(measures=["mrr", measure]).measures == (  # type: ignore[arg-type]
-        "mrr",
-        "tests.settings.test_parts:measure",
-    )
 
 
-def test_a_part_made_on_the_spot_is_known_in_this_process() -> None:
+def test_a_part_made_on_the_spot_is_known_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def divide() -> None: ...
 
+    monkeypatch.setattr(PARTITIONERS, "_local", {})
     settings = DivisionSettings(partitioner=divide)  # type: ignore[arg-type]
-    try:
-        assert settings.partitioner == "divide"
-        assert PARTITIONERS.is_local("divide")
-        found: object = PARTITIONERS[settings.partitioner]
-        assert found is divide
-        assert Settings(division=settings) == Settings.of({"division": {"partitioner": "divide"}})
-    finally:
-        PARTITIONERS.remove("divide")
+    assert settings.partitioner == "divide"
+    assert PARTITIONERS.is_local("divide")
+    found: object = PARTITIONERS[settings.partitioner]
+    assert found is divide
+    assert Settings(division=settings) == Settings.of({"division": {"partitioner": "divide"}})
 
 
-def test_a_loss_is_given_as_an_object_too() -> None:
-    weights = TrainSettings(losses={measure: 0.5}).losses  # type: ignore[dict-item]
-    assert weights["tests.settings.test_parts:measure"] == 0.5
-    assert weights["alignment"] == 1
+def test_losses_are_named_or_given_by_address() -> None:
+    weights = TrainSettings(losses={"my_module:my_loss": 0.5, "alignment": 2}).losses
+    assert weights["my_module:my_loss"] == 0.5
+    assert weights["alignment"] == 2
+    assert weights["reconstruction"] == DEFAULT_LOSSES["reconstruction"]
+    with pytest.raises(InputError, match="no loss is called 'aligment'") as error:
+        TrainSettings(losses={"aligment": 1})
+    assert "alignment, reconstruction" in str(error.value.expected)
+    with pytest.raises(InputError, match="every loss is off"):
+        TrainSettings(losses=dict.fromkeys(DEFAULT_LOSSES, 0))
 
 
 def test_unknown_names_say_where_and_what_is_known() -> None:
@@ -86,7 +82,7 @@ def test_auto_is_allowed_where_it_is_meant() -> None:
 def test_lists_of_parts() -> None:
     assert Settings(channels=["rules"]).channels == ("rules",)  # type: ignore[arg-type]
     assert Settings().model_dump()["channels"] == ["auto"]
-    assert Settings().evaluate.measures == MEASURES.own_names
+    assert Settings(channels="rules, structure").channels == ("rules", "structure")  # type: ignore[arg-type]
     assert ReportSettings(pages=()).pages == ()
     with pytest.raises(InputError, match="no channel is named"):
         Settings(channels=())

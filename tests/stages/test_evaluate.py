@@ -58,7 +58,7 @@ def judge(
         settings.evaluate,
         settings.search,
         settings.seed,
-        "cpu",
+        device="cpu",
     ).outcome
 
 

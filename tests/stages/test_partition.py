@@ -11,11 +11,11 @@ import pytest
 
 from largegnn import api, repartition
 from largegnn.artifacts import AlignmentTask, Partition
+from largegnn.division import subgraphs
 from largegnn.errors import InputError
 from largegnn.pipeline import run_pipeline
-from largegnn.seams.tables import PARTITIONERS
+from largegnn.parts import PARTITIONERS
 from largegnn.settings import METHODS, Settings
-from largegnn.stages import subgraphs
 from tests.noisy_vectors import tiny_task
 from tests.small_world import WORLD
 
@@ -53,22 +53,21 @@ def test_nothing_is_warned_of_where_there_is_room(task: AlignmentTask, caplog: p
         assert found.membership.sizes.max() <= found.cap
 
 
-def test_a_cap_below_an_even_share_is_refused_before_anything_is_partitioned(task: AlignmentTask) -> None:
+def test_a_cap_below_an_even_share_is_refused_before_anything_is_partitioned(
+    task: AlignmentTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def explode(*_: Any) -> Partition:
         raise AssertionError("the plan was not looked at")
 
-    PARTITIONERS.add("explode", explode)
-    try:
-        cap = even_share(task, 4) - 1
-        values = {"division.partitioner": "explode", "division.parts": 4, "landmarks.cap": cap}
-        with pytest.raises(InputError, match=f"4 parts of at most {cap} entities cannot hold"):
-            api.divide(task, values)
-        with pytest.raises(AssertionError, match="not looked at"):
-            api.divide(task, {**values, "landmarks.cap": cap + 1})
-        with pytest.raises(AssertionError, match="not looked at"):
-            api.divide(task, {**values, "landmarks.enabled": False})
-    finally:
-        PARTITIONERS.remove("explode")
+    monkeypatch.setitem(PARTITIONERS._local, "explode", explode)
+    cap = even_share(task, 4) - 1
+    values = {"division.partitioner": "explode", "division.parts": 4, "landmarks.cap": cap}
+    with pytest.raises(InputError, match=f"4 parts of at most {cap} entities cannot hold"):
+        api.divide(task, values)
+    with pytest.raises(AssertionError, match="not looked at"):
+        api.divide(task, {**values, "landmarks.cap": cap + 1})
+    with pytest.raises(AssertionError, match="not looked at"):
+        api.divide(task, {**values, "landmarks.enabled": False})
 
 
 def test_a_cap_of_an_even_share_is_kept_where_the_parts_keep_it(task: AlignmentTask) -> None:

@@ -123,7 +123,9 @@ class WeightsOf:
     @property
     def allowed(self) -> str:
         """What is allowed, in words."""
-        names = f"{', '.join(self.defaults)}, ..." if self.names is None else ", ".join(self.names)
+        names = (
+            f"{', '.join(self.defaults)}, ..." if self.names is None else f"{', '.join(self.names)}, or module:function"
+        )
         return f"a weight from 0 to {self.most:,} for each of {names}"
 
     def check(self, value: object) -> object:
@@ -133,7 +135,8 @@ class WeightsOf:
         weights: dict[Any, Any] = dict(self.defaults) | dict(value)
         if self.names is None:
             return weights
-        unknown = next((name for name in value if name not in self.names), None)
+        # An address is looked up where the part is used.
+        unknown = next((name for name in value if name not in self.names and ":" not in str(name)), None)
         if unknown is not None:
             raise RefusedPartError(InputError(f"no {self.kind} is called {shown(unknown)!r}", expected=self.allowed))
         if not any(weights.values()):
