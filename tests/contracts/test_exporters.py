@@ -20,7 +20,7 @@ TABLE = table_of([(f"http://www.wikidata.org/entity/Q{row + 1}", f"http://b/{row
 NO_PLACE_FOR_WORDS = ("tsv", "neo4j", "quickstatements")
 
 
-@pytest.mark.parametrize("form", EXPORTERS)
+@pytest.mark.parametrize("form", list(EXPORTERS))
 @pytest.mark.parametrize("room", [0, 1000])
 def test_a_full_disk_leaves_nothing(form: str, room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fail_after(monkeypatch, room)
@@ -29,7 +29,7 @@ def test_a_full_disk_leaves_nothing(form: str, room: int, tmp_path: Path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("form", EXPORTERS)
+@pytest.mark.parametrize("form", list(EXPORTERS))
 def test_what_was_there_survives_a_full_disk(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "out").write_text("before")
     fail_after(monkeypatch, 100)
@@ -38,7 +38,7 @@ def test_what_was_there_survives_a_full_disk(form: str, tmp_path: Path, monkeypa
     assert [path.read_text() for path in tmp_path.iterdir()] == ["before"]
 
 
-@pytest.mark.parametrize("form", EXPORTERS)
+@pytest.mark.parametrize("form", list(EXPORTERS))
 def test_a_limit_of_the_system_is_told_the_same_way(form: str, tmp_path: Path) -> None:
     """No pretending: the system itself refuses to let the file grow."""
     resource = pytest.importorskip("resource")
@@ -52,7 +52,7 @@ def test_a_limit_of_the_system_is_told_the_same_way(form: str, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("form", EXPORTERS)
+@pytest.mark.parametrize("form", list(EXPORTERS))
 def test_places_that_cannot_be_written(form: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for path in (Path("/proc/nowhere/out"), tmp_path / "file" / "out", tmp_path):
@@ -62,14 +62,14 @@ def test_places_that_cannot_be_written(form: str, tmp_path: Path) -> None:
     assert not list(tmp_path.parent.glob("*.partial"))
 
 
-@pytest.mark.parametrize("form", EXPORTERS)
+@pytest.mark.parametrize("form", list(EXPORTERS))
 def test_folders_are_made_and_nothing_else(form: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert export(form, TABLE, tmp_path / "new" / "folder" / "out", INFO) == len(TABLE)
     assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["out"]
     assert not caplog.records
 
 
-@pytest.mark.parametrize("form", EXPORTERS)
+@pytest.mark.parametrize("form", list(EXPORTERS))
 def test_every_form_says_what_it_is(form: str) -> None:
     exporter = EXPORTERS[form]
     assert isinstance(exporter, Exporter)
@@ -78,7 +78,7 @@ def test_every_form_says_what_it_is(form: str) -> None:
     assert sum(exporter.file_name == EXPORTERS[other].file_name for other in EXPORTERS) == 1
 
 
-@pytest.mark.parametrize("form", EXPORTERS)
+@pytest.mark.parametrize("form", list(EXPORTERS))
 def test_what_is_not_calibrated_is_never_called_confidence(form: str, tmp_path: Path) -> None:
     table = TABLE.with_columns(confidence=pl.lit(0.123456789, pl.Float32))
     for columns in (table, table.drop("confidence")):
@@ -96,14 +96,14 @@ def test_what_is_not_calibrated_is_never_called_confidence(form: str, tmp_path: 
         assert b"0.12345679" in (tmp_path / "out").read_bytes()
 
 
-@pytest.mark.parametrize("form", EXPORTERS)
+@pytest.mark.parametrize("form", list(EXPORTERS))
 def test_the_same_table_makes_the_same_file(form: str, tmp_path: Path) -> None:
     for name in ("one", "two"):
         export(form, TABLE, tmp_path / name, INFO)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-@pytest.mark.parametrize("form", EXPORTERS)
+@pytest.mark.parametrize("form", list(EXPORTERS))
 def test_parts_make_one_file(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     export(form, TABLE, tmp_path / "one", INFO)
     monkeypatch.setattr("largegnn.export.info.ROWS_PER_PART", 7)
@@ -112,7 +112,7 @@ def test_parts_make_one_file(form: str, tmp_path: Path, monkeypatch: pytest.Monk
         assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-@pytest.mark.parametrize("form", EXPORTERS)
+@pytest.mark.parametrize("form", list(EXPORTERS))
 def test_no_pairs_are_said_aloud(form: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert export(form, TABLE.clear(), tmp_path / "out", INFO) == 0
     assert (tmp_path / "out").stat().st_size

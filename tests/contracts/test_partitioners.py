@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from largegnn.artifacts import AlignmentTask, Partition
-from largegnn.division import add_landmarks, build_subgraphs, measure_quality
+from largegnn.division.landmarks import add_landmarks
 from largegnn.division.merge import merge
+from largegnn.division.subgraphs import build_subgraphs, measure_quality
 from largegnn.errors import InputError
 from largegnn.parts import PARTITIONERS
 

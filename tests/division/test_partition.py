@@ -5,9 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
-from largegnn import division
 from largegnn.division import partition
 from largegnn.parts import PARTITIONERS
 
@@ -27,10 +24,3 @@ def test_the_room_opens_without_what_is_heavy() -> None:
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_every_name_of_the_room_is_there() -> None:
-    for name in division.__all__:
-        assert getattr(division, name) is not None
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        division.nothing  # noqa: B018

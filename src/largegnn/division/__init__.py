@@ -1,41 +1,10 @@
-"""Divide a `MergedGraph` into subgraphs that fit in memory.
-
-The names below are imported on first use: METIS and the compiled loops take a moment.
-"""
+"""Divide a `MergedGraph` into subgraphs that fit in memory."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from largegnn.division.landmarks import add_landmarks
-    from largegnn.division.partition import Partitioner
-    from largegnn.division.subgraphs import build_subgraphs, measure_quality, share_kept
-
-__all__ = [
-    "Partitioner",
-    "add_landmarks",
-    "build_subgraphs",
-    "measure_quality",
-    "share_kept",
-    "warm_up",
-]
-
-_MODULES = {
-    "Partitioner": "largegnn.division.partition",
-    "add_landmarks": "largegnn.division.landmarks",
-    "build_subgraphs": "largegnn.division.subgraphs",
-    "measure_quality": "largegnn.division.subgraphs",
-    "share_kept": "largegnn.division.subgraphs",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'largegnn.division' has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
+__all__ = ["warm_up"]
 
 
 def warm_up() -> None:

@@ -3,7 +3,7 @@
 In: two lists of texts of one length. Out: a similarity from 0 to 1 for each pair. Values that cannot be read as their
 kind are compared as texts.
 The idea: a value is part of many pairs. So a comparator has two halves: `read` is called once for the values, `compare`
-for pairs of what it returns. A function of two lists, given as `module:function`, can be used too, but is slower.
+for pairs of what it returns.
 """
 
 from __future__ import annotations
@@ -20,27 +20,15 @@ from largegnn.artifacts import FloatArray
 from largegnn.literals.normalise import normalise
 from largegnn.literals.profiles import parse_date, parse_number
 
-__all__ = [
-    "COMPARATORS",
-    "Comparator",
-    "ReadingComparator",
-    "codes",
-    "coordinates",
-    "dates",
-    "names",
-    "numbers",
-    "texts",
-    "truth_values",
-]
+__all__ = ["COMPARATORS", "Comparator", "Values"]
 
-Comparator = Callable[[Sequence[str], Sequence[str]], FloatArray]
 Values = npt.NDArray[Any]  # values as `read` returns them, a row each
 _NEAR_KM = 1.0
 _LONGEST = 200
 
 
 @dataclass(frozen=True)
-class ReadingComparator:
+class Comparator:
     """A comparator that reads each value once: `read` makes a row of a text, `compare` gives the similarity of rows."""
 
     read: Callable[[Sequence[str]], Values]
@@ -169,29 +157,12 @@ def _by_pairs(scorer: Any, left: Values, right: Values) -> FloatArray:
     return found
 
 
-def _read_as_written(values: Sequence[str]) -> Values:
-    return _strings([list(values)])
-
-
-def _compare_by(function: Comparator, left: Values, right: Values) -> FloatArray:
-    """The similarity of each pair of texts by a function of two lists."""
-    return np.asarray(function(left[:, 0].tolist(), right[:, 0].tolist()), dtype=np.float32)
-
-
-names = ReadingComparator(_read_names, _compare_names)
-texts = ReadingComparator(_read_texts, _compare_texts)
-numbers = ReadingComparator(_reading(lambda text: (parse_number(text),), 1), _compare_numbers)
-dates = ReadingComparator(_reading(parse_date, 3), _compare_dates)
-codes = ReadingComparator(_read_codes, _compare_codes)
-coordinates = ReadingComparator(_reading(_coordinate, 2), _compare_coordinates)
-truth_values = ReadingComparator(_read_truth_values, _compare_truth_values)
-
-COMPARATORS: dict[str, ReadingComparator] = {
-    "name": names,
-    "text": texts,
-    "number": numbers,
-    "date": dates,
-    "code": codes,
-    "coordinate": coordinates,
-    "truth_value": truth_values,
+COMPARATORS: dict[str, Comparator] = {
+    "name": Comparator(_read_names, _compare_names),
+    "text": Comparator(_read_texts, _compare_texts),
+    "number": Comparator(_reading(lambda text: (parse_number(text),), 1), _compare_numbers),
+    "date": Comparator(_reading(parse_date, 3), _compare_dates),
+    "code": Comparator(_read_codes, _compare_codes),
+    "coordinate": Comparator(_reading(_coordinate, 2), _compare_coordinates),
+    "truth_value": Comparator(_read_truth_values, _compare_truth_values),
 }

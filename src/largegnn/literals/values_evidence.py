@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from largegnn.artifacts import FloatArray, IntArray, Literals
-from largegnn.literals.comparators import COMPARATORS, ReadingComparator, Values
+from largegnn.literals.comparators import COMPARATORS, Comparator, Values
 from largegnn.literals.profiles import PredicateProfile
 from largegnn.literals.texts import EntityTexts
 from largegnn.machine.pieces import map_pieces, pieces
@@ -32,7 +32,6 @@ __all__ = [
     "value_evidence",
 ]
 
-_COMPARED = ("number", "date", "code", "coordinate", "truth_value", "name", "text")
 _FEWEST_SURE = 20
 _MOST_SURE = 5_000
 _MOST_CORRESPONDENCES = 30
@@ -80,7 +79,7 @@ class SideValues:
         rows: IntArray = self.row_of[predicate][entities - self.first]
         return rows
 
-    def read(self, predicate: int, comparator: ReadingComparator) -> tuple[Values, IntArray]:
+    def read(self, predicate: int, comparator: Comparator) -> tuple[Values, IntArray]:
         """All values of a predicate as a comparator reads them, and the place of each entity's, -1 for none."""
         has_value = self.row_of[predicate] >= 0
         read = comparator.read(self.literals.values.take(self.row_of[predicate][has_value]))
@@ -164,7 +163,7 @@ def value_evidence(
 
 
 def compare_piece(
-    start: int, left: IntArray, right: IntArray, chosen: ReadingComparator, left_values: Values, right_values: Values
+    start: int, left: IntArray, right: IntArray, chosen: Comparator, left_values: Values, right_values: Values
 ) -> tuple[IntArray, FloatArray]:
     """The edges of a piece, counted from `start`, of which both ends have a value (-1: none), and its similarity."""
     both = np.flatnonzero((left >= 0) & (right >= 0))
@@ -178,7 +177,7 @@ def _possible(source: SideValues, target: SideValues) -> list[tuple[int, int, st
         (left, right, source.profiles[left].kind)
         for left in source.row_of
         for right in target.row_of
-        if source.profiles[left].kind == target.profiles[right].kind and source.profiles[left].kind in _COMPARED
+        if source.profiles[left].kind == target.profiles[right].kind
     ]
 
 
@@ -224,7 +223,7 @@ def find_duplicates(texts: EntityTexts, values: SideValues) -> IntArray:
     agreeing, differing = np.zeros(len(pairs), dtype=np.int64), np.zeros(len(pairs), dtype=np.int64)
     for predicate in values.row_of:
         kind = values.profiles[predicate].kind
-        if kind == "name" or kind not in COMPARATORS:
+        if kind == "name":
             continue
         rows = values.values(predicate, pairs[:, 0]), values.values(predicate, pairs[:, 1])
         both = np.flatnonzero((rows[0] >= 0) & (rows[1] >= 0))
