@@ -95,7 +95,7 @@ def raw(port: int, head: str, body: bytes = b"") -> bytes:
         return connection.makefile("rb").readline()
 
 
-def test_who_is_refused_by_a_real_server(server: Server, copy: Path) -> None:
+def test_refusals_of_a_real_server(server: Server, copy: Path) -> None:
     host, token = "Host: 127.0.0.1\n", f"Authorization: Bearer {server.token}\n"
     form = b"row=0&decision=accept&reviewer=eve"
     size = f"Content-Length: {len(form)}\n"
@@ -114,23 +114,6 @@ def test_who_is_refused_by_a_real_server(server: Server, copy: Path) -> None:
     assert server.ask("/")[0] == 200, "and it is still there"
     assert "Traceback" not in server.stop()
     assert not (copy / "decisions.jsonl").exists()
-
-
-def test_two_reviewers_at_once_lose_nothing(server: Server, copy: Path) -> None:
-    """A hundred decisions as fast as they go: one hundred lines, and the page counts the same."""
-    rows = re.findall(r'data-row="(\d+)"', server.ask("/worklist")[1])[:25]
-
-    def decide(number: int) -> int:
-        name = ("ann", "ben")[number % 2]
-        decision = ("accept", "reject")[number // 50]
-        return server.ask("/decide", row=rows[number // 2 % 25], decision=decision, reviewer=name)[0]
-
-    with ThreadPoolExecutor(8) as pool:
-        assert set(pool.map(decide, range(100))) == {200}
-    found = DecisionLog(copy / "decisions.jsonl").decisions()
-    assert len(found) == 100
-    assert {name: sum(one.reviewer == name for one in found) for name in ("ann", "ben")} == {"ann": 50, "ben": 50}
-    assert "25 decided of" in server.ask("/")[1]
 
 
 def test_decisions_as_files_without_a_server(copy: Path, tmp_path: Path) -> None:

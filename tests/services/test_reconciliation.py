@@ -47,7 +47,7 @@ def client(application: Guard) -> TestClient:
 @cache
 def published() -> dict[str, str]:
     """The files of the archive by their paths; none where it is not there."""
-    home = Path(os.environ.get("LARGEGNN_DATA", Path(__file__).parents[4] / "shared" / "data"))
+    home = Path(os.environ.get("LARGEGNN_DATA", Path(__file__).parents[3] / "shared" / "data"))
     if not (home / ARCHIVE).exists():
         return {}
     with tarfile.open(home / ARCHIVE) as tar:
