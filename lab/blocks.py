@@ -32,9 +32,10 @@ from largegnn.embedding.trainer import Trainer
 from largegnn.errors import ArtifactError
 from largegnn.evaluation.metrics import SAME_SCORE, Ranks
 from largegnn.machine.precision import full_precision
+from largegnn.matching.candidates import csls
 from largegnn.matching.search import SearchOptions, search_both
 from largegnn.matching.selection import mutual_knn, mutual_top1
-from largegnn.matching.union import build_candidates, csls
+from largegnn.matching.union import build_candidates
 
 __all__ = ["BlockEmbeddings", "BlockPairs", "BlockVectors", "rank_within_blocks", "train_blocks"]
 
