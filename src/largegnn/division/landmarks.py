@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,9 @@ from largegnn.artifacts import AlignmentTask, DivisionPlan, IntArray, MergedGrap
 from largegnn.errors import InputError
 from largegnn.machine.compiled import compiled
 from largegnn.machine.pieces import map_pieces
-from largegnn.settings import LandmarkSettings, ProtocolSettings
+
+if TYPE_CHECKING:
+    from largegnn.settings import LandmarkSettings, ProtocolSettings
 
 __all__ = ["LandmarksOutcome", "LandmarksResult", "add_landmarks", "choose_landmarks", "influence", "landmarks"]
 

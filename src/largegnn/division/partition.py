@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from largegnn.artifacts import AlignmentTask, DivisionPlan, MergedGraph, Partition, SeedsFrom
 from largegnn.machine.devices import num_processors
 from largegnn.parts import PARTITIONERS
-from largegnn.settings import DivisionSettings, LandmarkSettings, ProtocolSettings
+
+if TYPE_CHECKING:
+    from largegnn.settings import DivisionSettings, LandmarkSettings, ProtocolSettings
 
 __all__ = [
     "PartitionResult",

@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,7 +34,9 @@ from largegnn.division.landmarks import landmarks as recall
 from largegnn.division.membership import Membership, count_sharing, invert_parts, place_pairs, share_part
 from largegnn.machine.compiled import compiled
 from largegnn.parts import PARTITIONERS
-from largegnn.settings import DivisionSettings, LandmarkSettings, ProtocolSettings
+
+if TYPE_CHECKING:
+    from largegnn.settings import DivisionSettings, LandmarkSettings, ProtocolSettings
 
 __all__ = ["SubgraphsResult", "build_subgraphs", "divide_again", "measure_quality", "share_kept", "subgraphs"]
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, FloatArray, SubgraphSet, TrainedModel
 from largegnn.machine.devices import choose_device
 from largegnn.parts import ENCODERS
-from largegnn.settings import IntegrateSettings, TrainSettings
+
+if TYPE_CHECKING:
+    from largegnn.settings import IntegrateSettings, TrainSettings
 
 __all__ = ["IntegrateOutcome", "IntegrateResult", "integrate"]
 

@@ -18,11 +18,11 @@ import numpy as np
 from largegnn.artifacts import AlignmentTask, ClusterUse, EpochRecord, SubgraphSet, TrainedModel
 from largegnn.machine.devices import choose_device
 from largegnn.machine.pieces import training_workers
-from largegnn.settings import IntegrateSettings, ProtocolSettings, TrainSettings
 
 if TYPE_CHECKING:
     from largegnn.embedding.model import EmbeddingModel
     from largegnn.embedding.options import TrainOptions
+    from largegnn.settings import IntegrateSettings, ProtocolSettings, TrainSettings
 
 __all__ = ["TrainOutcome", "TrainResult", "divisions_of_training", "epochs_between_divisions", "member_seed", "train"]
 

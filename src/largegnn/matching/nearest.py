@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, Neighbors, SearchRecord
 from largegnn.machine.devices import choose_device
 from largegnn.machine.mapped_file import forget_pages
-from largegnn.settings import ProtocolSettings, SearchSettings
+
+if TYPE_CHECKING:
+    from largegnn.settings import ProtocolSettings, SearchSettings
 
 __all__ = ["SearchOutcome", "SearchResult", "find_nearest"]
 
