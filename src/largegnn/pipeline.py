@@ -73,11 +73,16 @@ def run_pipeline(
     store = _open_store(folder)
     with store.lock(), contextlib.ExitStack() as stack:
         inputs = read_input(given, settings.data, store) if files is None else RunInput(None, files)
-        step = Steps(store, STEPS, first=first, last=last, force=force, instead=instead)
         stack.enter_context(open_cluster(settings.cluster, store.folder, settings.device))
-        _note_start(store, inputs, settings)
+
+        def begin() -> None:
+            _note_start(store, inputs, settings)
+
+        step = Steps(store, STEPS, first=first, last=last, force=force, instead=instead, begin=begin)
         with contextlib.suppress(LastStepError):
             _align(step, store, inputs, settings)
+        if not step.computed:
+            begin()  # other settings may have changed that make no difference to any step
         if "train" in step.computed and instead is None and store.manifest.get("update") is not None:
             store.update_manifest(update=None)  # trained on everything, it is not an update any more
     return Run(settings, store, inputs.given)

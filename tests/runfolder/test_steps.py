@@ -142,6 +142,19 @@ def test_a_step_that_is_computed_again_takes_those_after_it_along(tmp_path: Path
     assert calls == ["make", "double on cpu"]
 
 
+def test_what_is_refused_changes_nothing(tmp_path: Path) -> None:
+    two_steps(steps_in(tmp_path))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    begun: list[int] = []
+    step = Steps(RunStore(tmp_path), NAMES, force="second", begin=lambda: begun.append(1))
+    with pytest.raises(InputError, match="holds another run"):
+        two_steps(step, start=9)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert not begun
+    two_steps(Steps(RunStore(tmp_path), NAMES, force="first", begin=lambda: begun.append(1)))
+    assert begun == [1], "once, before the first step"
+
+
 def test_first_last_and_force(tmp_path: Path, calls: list[str]) -> None:
     with pytest.raises(InputError, match=r"no intact step first, which --from second needs"):
         two_steps(steps_in(tmp_path, first="second"))

@@ -63,7 +63,8 @@ class Steps:
     """The steps of one run, in the order of `names`; call it inside `store.lock()`.
 
     `first` and `last` bound what may be computed, `force` names the first step to compute again. `instead` holds
-    functions that compute a step in another way than the pipeline does, from the same arguments.
+    functions that compute a step in another way than the pipeline does, from the same arguments. `begin` is called
+    before the first step is computed: from then on nothing is refused any more, and before it nothing in the folder has changed.
     """
 
     def __init__(
@@ -75,17 +76,17 @@ class Steps:
         last: str | None = None,
         force: str | None = None,
         instead: Mapping[str, Callable[..., Any]] | None = None,
+        begin: Callable[[], None] = lambda: None,
     ) -> None:
-        self._store, self._names, self._instead = store, list(names), instead or {}
+        self._store, self._names, self._instead, self._begin = store, list(names), instead or {}, begin
         self._first = 0 if first is None else self._index(first)
         self._last = len(names) - 1 if last is None else self._index(last)
+        self._forced = len(names) if force is None else self._index(force)
         if self._first > self._last:
             raise InputError(f"--from {first} comes after --to {last}", expected=f"the order {', '.join(names)}")
         self.computed: list[str] = []
         self._known: dict[tuple[int, int], str] = {}
         self._kept: list[Any] = []  # what `_known` speaks of must not be freed
-        if force is not None:
-            self._forget_from(self._index(force))
 
     def __call__(self, name: str, function: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> _Result:
         """What `function` gives for these arguments, from the run folder or computed and saved there."""
@@ -95,7 +96,7 @@ class Steps:
         for key, value in self._bound(function, args):
             if hasattr(value, "recorded"):  # what a message needs besides
                 arguments[key] = value.recorded()
-        record = self._store.steps.get(name)
+        record = self._store.steps.get(name) if self._index(name) < self._forced else None
         if record is not None and record.fingerprint != print_:
             self._refuse(name, record.arguments, arguments)
         if record is not None and self._is_reusable(name):
@@ -125,6 +126,8 @@ class Steps:
         print_: str,
         arguments: dict[str, Any],
     ) -> None:
+        if not self.computed:
+            self._begin()
         self._forget_from(self._index(name))
         work = self.work_folder(name)
         if "work" in kwargs:
