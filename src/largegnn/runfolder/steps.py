@@ -130,6 +130,8 @@ class Steps:
             self._begin()
         self._forget_from(self._index(name))
         work = self.work_folder(name)
+        if self._index(name) >= self._forced:
+            shutil.rmtree(work, ignore_errors=True)
         if "work" in kwargs:
             self._keep_work_of(work, print_)
         _log.info("%s: started", name)
