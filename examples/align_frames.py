@@ -9,7 +9,6 @@ from __future__ import annotations
 import polars as pl
 
 import largegnn
-from largegnn.settings import TrainSettings
 
 
 def family(people: int, prefix: str, parent: str, spouse: str) -> pl.DataFrame:
@@ -28,7 +27,7 @@ def main() -> None:
     known = known.with_columns(target=pl.col("source").str.replace("en:", "fr:"))
 
     # A quarter of the known links are held out as valid links: they calibrate the confidence.
-    settings = largegnn.Settings(data=largegnn.DataSettings(valid_share=0.25), train=TrainSettings(dim=32, epochs=10))
+    settings = {"data.valid_share": 0.25, "train.dim": 32, "train.epochs": 10}
     result = largegnn.align(source, target, known, settings=settings)
 
     pairs = result.pairs.sort("confidence", descending=True)

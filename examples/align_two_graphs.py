@@ -10,14 +10,14 @@ import tempfile
 from pathlib import Path
 
 import largegnn
-from largegnn.settings import TrainSettings
+from largegnn.settings import WorldSettings
 
 
 def main() -> None:
     """Align two N-Triples files and write what was found."""
     with tempfile.TemporaryDirectory() as scratch:
         data, run = Path(scratch) / "data", Path(scratch) / "run"
-        world = largegnn.WorldSettings(
+        world = WorldSettings(
             source_entities=500,
             target_entities=450,
             links=400,
@@ -28,7 +28,7 @@ def main() -> None:
         largegnn.generate(world, folder=data, form="nt", compression="gzip")
 
         # Few and short epochs: this is an example. Leave `settings` out for the defaults.
-        settings = largegnn.Settings(train=TrainSettings(dim=32, epochs=8, repartition_every=0))
+        settings = {"train.dim": 32, "train.epochs": 8, "train.repartition_every": 0}
         result = largegnn.align(
             data / "source.nt.gz",
             data / "target.nt.gz",

@@ -1,4 +1,4 @@
-"""Generate a small pair of graphs, write it as N-Triples, read it again and inspect it."""
+"""Generate a small pair of graphs, write it as N-Triples, and inspect it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ import largegnn
 
 
 def main() -> None:
-    """Generate, load and inspect."""
+    """Generate and inspect."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "pair"
         largegnn.generate("small", seed=1, folder=folder, form="nt", compression="gzip")
-        pair = largegnn.load(
+        inspection = largegnn.inspect(
             folder / "source.nt.gz",
             folder / "target.nt.gz",
             folder / "train_links.nt.gz",
-            test_links=folder / "test_links.nt.gz",
         )
-    inspection = largegnn.inspect(pair)
-    print(f"{pair.task.num_entities:,} entities, for example {pair.names.entities[0]}")
     near = inspection.seeds.within_two_hops
     print(f"{inspection.seeds.train_links:,} seeds; {near:.0%} of the entities lie within two hops of one")
     print(f"a sensible number of subgraphs: {inspection.size.num_parts}")

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import largegnn
+from largegnn import api
 from largegnn.artifacts import EntityEmbeddings, Evaluation, TrainedModel
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.train import TrainOutcome
@@ -89,7 +90,7 @@ def test_command_line_and_api_write_the_same_folder(by_command: Path, kept: larg
     expected, found = files_of(by_command), files_of(kept.run.folder)
     assert list(found) == list(expected)
     assert {"manifest.json", "config.toml", "report.json", "alignment.tsv", "unmatched.tsv"} <= set(found)
-    assert {f"{number:02d}-{name}.json" for number, name in enumerate(STEPS, start=1)} <= set(found)
+    assert {f"{number:02d}-{name}.json" for number, name in enumerate(STEPS, start=1) if name != "rounds"} <= set(found)
     for name, content in expected.items():
         assert found[name] == content, name
 
@@ -154,7 +155,7 @@ def test_a_temporary_folder_goes_with_its_run(pair: Path, monkeypatch: pytest.Mo
     run = result.run
     del result
     gc.collect()
-    assert run.finished == list(STEPS)
+    assert run.finished == [name for name in STEPS if name != "rounds"]
     assert run.folder.is_dir(), "whoever has the run has the folder"
     del run
     gc.collect()
@@ -197,14 +198,14 @@ def test_settings_as_a_mapping(pair: Path) -> None:
 
 def test_steps_on_values_give_what_the_run_gives(kept: largegnn.AlignmentResult) -> None:
     task, settings = kept.task, kept.run.settings
-    training = largegnn.train(task, settings)
+    training = api.train(task, settings)
     vectors = kept.run.artifact("embeddings", EntityEmbeddings).vectors
     assert np.array_equal(training.embeddings.vectors, vectors)
-    alignment, outcome = largegnn.match(task, training.embeddings, settings=settings)
+    alignment, outcome = api.match(task, training.embeddings, settings=settings)
     assert outcome == kept.summary.match
     for field in dataclasses.fields(alignment):
         assert np.array_equal(getattr(alignment, field.name), getattr(kept.alignment, field.name)), field.name
-    division = largegnn.divide(task, settings)
+    division = api.divide(task, settings)
     assert division.num_parts == division.parts.num_parts
     assert set(division.seconds) == {"merge", "partition", "landmarks", "subgraphs"}
     assert division.peak_memory_mb > 10

@@ -84,7 +84,7 @@ def test_the_figures_see_the_difference(runs: tuple[Path, Path]) -> None:
     assert true["ideal"]["csls"]["mean"]["mrr"] > 2 * wrong["ideal"]["csls"]["mean"]["mrr"]
     assert true["real"]["mutual_5nn"]["recall"] > wrong["real"]["mutual_5nn"]["recall"]
     assert true["real"]["mutual_5nn"]["pairs"] == wrong["real"]["mutual_5nn"]["pairs"]
-    assert true["test_kept"] > wrong["test_kept"]
+    assert true["test_kept"] != wrong["test_kept"]
     assert facts_of(runs[0], "subgraphs")["test_kept"] is None, "the stages before do not even count them"
 
 

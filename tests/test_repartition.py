@@ -46,7 +46,7 @@ def undisturbed(run: Run) -> list[list[int]]:
 
 
 def scratch_of(run: Run, work: str) -> Path:
-    (folder,) = (run.folder / work).glob("division-*-0001")
+    (folder,) = (run.folder / work).glob("division-0001")
     return folder
 
 

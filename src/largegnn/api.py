@@ -243,7 +243,7 @@ def update(
     """
     from largegnn.data.enlarge import Additions
     from largegnn.data.in_memory import as_path, as_paths
-    from largegnn.update import update_run
+    from largegnn.enlarge_run import update_run
 
     with tempfile.TemporaryDirectory(prefix="largegnn-") as scratch:
         folder = Path(scratch)
@@ -257,12 +257,20 @@ def update(
     return open_run(out)
 
 
-def inspect(pair: LoadedPair, settings: AnySettings = None, memory_mb: float | None = None) -> Inspection:
-    """Count and measure a loaded pair; the size estimate uses `memory_mb`, or the memory free on this machine."""
+def inspect(
+    source: AnyPath | LoadedPair,
+    target: AnyPath | None = None,
+    seeds: AnyPath | None = None,
+    *,
+    settings: AnySettings = None,
+    memory_mb: float | None = None,
+) -> Inspection:
+    """Count and measure a pair, from files or loaded; `memory_mb` is what a run may use, by default what is free."""
     from largegnn.division.merge import merge
     from largegnn.machine.metering import available_memory_mb
     from largegnn.planning.inspection import inspect_task
 
+    pair = source if isinstance(source, LoadedPair) else load(source, target, seeds)
     seeds_from = Settings.of(settings).protocol.seeds_from
     return inspect_task(
         pair.task,

@@ -72,13 +72,13 @@ def run_pipeline(
     """
     store = _open_store(folder)
     with store.lock(), contextlib.ExitStack() as stack:
-        inputs = read_input(given, settings.data, store) if files is None else RunInput(None, files)
-        stack.enter_context(open_cluster(settings.cluster, store.folder, settings.device))
 
         def begin() -> None:
             _note_start(store, inputs, settings)
 
         step = Steps(store, STEPS, first=first, last=last, force=force, instead=instead, begin=begin)
+        inputs = read_input(given, settings.data, store) if files is None else RunInput(None, files)
+        stack.enter_context(open_cluster(settings.cluster, store.folder, settings.device))
         with contextlib.suppress(LastStepError):
             _align(step, store, inputs, settings)
         if not step.computed:

@@ -11,6 +11,7 @@ import pytest
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, FloatArray, IntArray, SubgraphSet, TrainedModel
+from largegnn.embedding import train as stage
 from largegnn.embedding.encode import integrate
 from largegnn.embedding.train import TrainOutcome
 from largegnn.errors import ArtifactError
@@ -21,7 +22,6 @@ from largegnn.repartition import Repartitioner
 from largegnn.rounds import RoundsOutcome
 from largegnn.run import Run
 from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.stages import train as stage
 from tests.small_world import WORLD
 
 QUICK = ["train.dim=8", "train.epochs=2", "train.repartition_every=1", "train.negatives=100", "division.parts=2"]

@@ -33,7 +33,7 @@ def inspect_command(
 
     assert request.given is not None, "only a run that is resumed may have no input"
     pair = load_pair(request.given, request.settings.data, keep_literals=request.settings.keep_literals)
-    inspection = api.inspect(pair, request.settings, None if memory_gb is None else memory_gb * 1024)
+    inspection = api.inspect(pair, settings=request.settings, memory_mb=None if memory_gb is None else memory_gb * 1024)
     if as_json:
         typer.echo(json.dumps({"layout": pair.summary.layout, **inspection.to_dict()}, indent=1))
     else:

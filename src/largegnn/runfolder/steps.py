@@ -64,7 +64,7 @@ class Steps:
 
     `first` and `last` bound what may be computed, `force` names the first step to compute again. `instead` holds
     functions that compute a step in another way than the pipeline does, from the same arguments. `begin` is called
-    before the first step is computed: from then on nothing is refused any more, and before it nothing in the folder has changed.
+    before the first step is computed: until then nothing in the folder has changed, and nothing is refused afterwards.
     """
 
     def __init__(
@@ -288,7 +288,9 @@ def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """The settings that differ, by dotted key, and the names of what else does."""
     old, new = _flat(before), _flat(now)
     changed = [
-        f"{key} is not what it was"
+        f"{key.removeprefix('inputs.')} is not the file it was made from"
+        if key.startswith("inputs.")
+        else f"{key} is not what it was"
         if isinstance(value, str) and _CHECKSUM.search(value)
         else f"{key} was {old.get(key)!r}, is {value!r}"
         for key, value in new.items()
