@@ -35,6 +35,7 @@ __all__ = [
     "SEARCHERS",
     "TABLES",
     "Table",
+    "address_of",
     "load_address",
 ]
 
@@ -86,7 +87,7 @@ class Table(Generic[_Part]):
         for name, address in known.items():
             if _is_loaded_at(address, part):
                 return name
-        address = _address_of(part)
+        address = address_of(part)
         # Another process has another `__main__`.
         if _is_loaded_at(address, part) and not address.startswith("__main__:"):
             return address
@@ -151,8 +152,10 @@ def _import(address: str) -> Any:
     return found
 
 
-def _address_of(part: object) -> str:
-    """`module:name` of a function or class, or of the class of anything else."""
+def address_of(part: object) -> str:
+    """`module:name` of a function or class, or of the class of anything else; text stays as it is."""
+    if isinstance(part, str):
+        return part
     named = part if hasattr(part, "__qualname__") else type(part)
     return f"{named.__module__}:{getattr(named, '__qualname__', '')}"
 

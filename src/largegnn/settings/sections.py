@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from largegnn.artifacts import SeedsFrom
-from largegnn.parts import ENCODERS, PARTITIONERS, READERS, SCORINGS, SEARCHERS
+from largegnn.parts import ENCODERS, PARTITIONERS, READERS, SCORINGS, SEARCHERS, address_of
 from largegnn.settings.parts import NamesOf, PartOf, WeightsOf
 from largegnn.settings.section import MemoryGB, Section, Share, Weight
 
@@ -76,7 +76,7 @@ class CompareSettings(Section):
     identifiers: Literal["auto", "off"] = Field(
         "auto", description="Names from IRIs for entities without another. auto: where IRIs are words, not opaque ids."
     )
-    text_encoder: str = Field(
+    text_encoder: Annotated[str, BeforeValidator(address_of)] = Field(
         "off",
         min_length=1,
         max_length=1_000,
