@@ -291,7 +291,7 @@ def test_what_is_refused(base: AlignmentResult, withheld: Withheld, tmp_path: Pa
     assert base.summary.update is None
     assert "update" not in base.summary.to_dict()
     divided = run_pipeline(tmp_path / "divided", api.data_input(withheld.base), settings(), last="subgraphs")
-    with pytest.raises(InputError, match="no stage train"):
+    with pytest.raises(InputError, match="no match yet"):
         api.update(divided.folder, withheld.source, out=tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

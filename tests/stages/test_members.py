@@ -165,7 +165,7 @@ def test_rounds_go_on_with_every_member(task: AlignmentTask, tmp_path: Path, mon
 def test_an_ensemble_is_updated_like_a_single_model(pair: Path, tmp_path: Path) -> None:
     result = api.align(pair, out=tmp_path / "run", settings=settings("train.members=2"))
     new = tmp_path / "new.tsv"
-    known = result.run.artifact("names", object).entities[0]  # type: ignore[attr-defined]
+    known = result.names.entities[0]
     new.write_text(f"brand_new\tis_near\t{known}\n", encoding="utf-8")
     updated = api.update(tmp_path / "run", source_triples=new, out=tmp_path / "updated")
     before, after = (run.artifact("model", TrainedModel) for run in (result.run, updated.run))
