@@ -22,6 +22,7 @@ from lab.systems import PaperSystem, read_systems, short_settings
 from largegnn import api
 from largegnn.errors import InputError
 from largegnn.machine.locks import hold
+from largegnn.runfolder.store import RunStore
 from largegnn.settings import WorldSettings
 from largegnn.version import __version__
 
@@ -172,9 +173,9 @@ def test_a_killed_run_goes_on_and_ends_the_same(
             reproduce([system], data, tmp_path / "results", folder, 1, "cpu")
     assert read_results(tmp_path / "results") == []
     (manifest,) = folder.rglob("manifest.json")
-    finished = json.loads(manifest.read_text())["stages"]["train"]["finished"]
+    finished = RunStore(manifest.parent).steps["train"].finished
     kept = reproduce([system], data, tmp_path / "results", folder, 1, "cpu", keep_runs=True)
-    assert json.loads(manifest.read_text())["stages"]["train"]["finished"] == finished, "trained only once"
+    assert RunStore(manifest.parent).steps["train"].finished == finished, "trained only once"
     assert kept[0].ideal == whole.ideal
     assert kept[0].real == whole.real
 

@@ -167,6 +167,8 @@ class Run:
     @cached_property
     def channels(self) -> tuple[str, ...]:
         """The channels of the settings; for auto, all that the data allow."""
+        if self.settings.channels != ("auto",):
+            return self.settings.channels
         task, names = self.artifact("task", AlignmentTask), self.artifact("names", TaskNames)
         return channels_of_data(task, names, self.artifact("literals", Literals), self.settings)
 
