@@ -81,7 +81,7 @@ OLD_WORDS = (
         (r"how(?= = |: (?:[A-Z]|int|str|float|bool|dict|list|tuple))", "what it is: options, sinkhorn_args"),
         (r"put_out|left_out|given_up|taken_by|caught_by", "accepted, unmatched, rejected, matched_elsewhere"),
         (
-            r"_?(?:Recalled|Compared|Judged|Merged|Partitioned|Searched|Matched|Divided|Trained|IntegrateResult|Loaded|Reported)"
+            r"_?(?:Recalled|Compared|Judged|Merged|Partitioned|Searched|Matched|Divided|Trained|Integrated|Loaded|Reported)"
             r"(?=\(|:|\]|,|\))",
             "a noun: LandmarksResult, LiteralsResult",
         ),

@@ -415,7 +415,7 @@ def generate(
     form: str = "openea",
     compression: str | None = None,
 ) -> GeneratedPair:
-    """Make up a pair of graphs from settings or a preset's name, and write it to `folder` if there is one."""
+    """Generate a pair of graphs from settings or a preset's name, and write it to `folder` if there is one."""
     from largegnn.data.write import write_pair
     from largegnn.datasets.generator import generate_pair
 

@@ -1,8 +1,8 @@
 """Swappable parts: six tables of parts by name, which users can add to without touching the package.
 
 Each entry is the address of a part, `module:attribute`, so that the tables can be read without importing anything. A
-name is looked up in the table; among the parts of this process (an object that was handed over in Python and cannot be
-imported elsewhere); among the entry points of the group `largegnn.TABLE` of installed packages; and, where it has a
+name is looked up in the table; among the parts of this process (an object given in Python that cannot be imported
+elsewhere); among the entry points of the group `largegnn.TABLE` of installed packages; and, where it has a
 colon, as the address of any object. `docs/extending.md` shows one part of each kind.
 """
 

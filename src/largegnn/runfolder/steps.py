@@ -231,7 +231,7 @@ class Steps:
         if dataclasses.is_dataclass(value):
             fields = {field.name: self._plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
             return _digest({"type": type(value).__name__, **fields})
-        raise TypeError(f"a {type(value).__name__} has no fingerprint: hand it over as a keyword argument")
+        raise TypeError(f"a {type(value).__name__} has no fingerprint: pass it as a keyword argument")
 
     def _checksum(self, array: np.ndarray[Any, Any]) -> str:
         """The checksum of an array, which is known where it is mapped from the folder."""
