@@ -1,7 +1,7 @@
 """Reuse or compute the steps of a run: `step(name, function, *arguments)`.
 
 In: a run folder, and a function that returns a frozen dataclass: the artifacts it made and `outcome`, what it found
-out. Out: the same dataclass, its artifacts mapped from the folder. What a step depends on is what it is handed: its
+out. Out: the same dataclass, its artifacts mapped from the folder. What a step depends on is what it is given: its
 fingerprint covers the function's name and version and every positional argument, settings by value and artifacts by
 the checksums of their arrays. Keyword arguments (a device, a work folder) must not change the result and do not count.
 A step whose record has the same fingerprint and whose files are intact is reused; one that was computed from something
