@@ -34,7 +34,7 @@ _BLOCK = 64
 _TILE_ALIGNMENT = 8 * _BLOCK  # blocks come in eights, which keeps rows of maxima aligned for wide reads
 _LOAD_ROWS = 1 << 15
 _TILE_SHARE, _CHUNK_SHARE = 0.62, 0.25  # of the memory allowed; the rest is for what is made along the way
-_CHUNK_BYTES = {"cpu": 1 << 24, "cuda": 1 << 31}  # what a cache holds; what keeps a GPU busy
+_CHUNK_ROWS = {"cpu": 256, "cuda": _LOAD_ROWS}  # at most; what is made of more does not stay in a processor's cache
 _BYTES_IN_FLOAT64 = 20, 48  # of a number of a tile, and of a score, with all that is made of it
 _WORTH_SENDING = 1e11  # multiply-adds: they take one core some seconds
 _FEWEST_QUERIES, _PIECES_EACH = 256, 4  # of a piece; pieces for each of several workers
@@ -147,8 +147,8 @@ def _load_tile(corpus: UnitRows, first: int, size: int, device: str) -> Tensor:
 
 def _chunk_rows(options: SearchOptions, row_bytes: int, num_rows: int) -> int:
     """How many queries are searched at a time."""
-    chunk = min(int(options.max_bytes * _CHUNK_SHARE), _CHUNK_BYTES[torch.device(options.device).type])
-    return min(max(1, chunk // row_bytes), num_rows, _LOAD_ROWS)
+    fitting = max(1, int(options.max_bytes * _CHUNK_SHARE) // row_bytes)
+    return min(fitting, _CHUNK_ROWS[torch.device(options.device).type], num_rows)
 
 
 def _best_of_rows(scores: Tensor, m: int) -> tuple[Tensor, Tensor]:
