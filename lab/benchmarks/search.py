@@ -1,6 +1,6 @@
 """Measure speed and recall of every searcher on the same vectors, one line each.
 
-    search.py [--entities 100000] [--dim 384] [--k 10] [--searchers torch,ivf,hnsw] [--device cpu] [--both] [--spread 1]
+    search.py [--entities 100000] [--dim 384] [--k 10] [--searchers torch,ivf] [--device cpu] [--both] [--spread 1]
     search.py --vectors SOURCES.npy TARGETS.npy
 
 Without files the sources are unit vectors around random centres, 50 to a centre, and the targets noisy copies of them;
@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=384)
     parser.add_argument("--spread", type=float, default=1.0, help="of a cluster; at 0.7 clusters hardly overlap")
     parser.add_argument("--k", type=int, default=10)
-    parser.add_argument("--searchers", default="torch,ivf,hnsw", help=f"of {', '.join(SEARCHERS)}")
+    parser.add_argument("--searchers", default="torch,ivf", help=f"of {', '.join(SEARCHERS)}")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--both", action="store_true")
     parser.add_argument("--recall", type=float, default=0.95)

@@ -225,10 +225,8 @@ SEARCHERS: Table[Searcher] = Table(
     "searchers",
     "searcher",
     {
-        "torch": "largegnn.matching.search:torch_exact",
-        "flat": "largegnn.matching.search:faiss_flat",
-        "ivf": "largegnn.matching.search:faiss_ivf",
-        "hnsw": "largegnn.matching.search:faiss_hnsw",
+        "torch": "largegnn.matching.exact_search:exact_search",
+        "ivf": "largegnn.matching.faiss_search:ivf_search",
     },
 )
 SCORINGS: Table[Scoring] = Table(

@@ -110,7 +110,7 @@ def test_a_record_that_was_damaged_costs_its_stage(copy: Path) -> None:
     before = artifacts_of(copy)
     (copy / "manifest.json").unlink()
     (path,) = copy.glob("*-search.json")
-    path.write_text(path.read_text().replace('"torch"', '"flat"'))
+    path.write_text(path.read_text().replace('"torch"', '"ivf"'))
     ended = call("align", "--resume", "--out", copy)
     assert f"{path.name}: not used" in ended.stderr
     assert started(ended.stderr) == stages_from("search")

@@ -6,18 +6,12 @@ EN_FR_15K_V1).
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-__all__ = ["can_compile", "compiled"]
+__all__ = ["compiled"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def can_compile() -> bool:
-    """Whether numba is installed; without it, callers choose another way for loops that would be too slow."""
-    return importlib.util.find_spec("numba") is not None
 
 
 def compiled(function: _Function) -> _Function:

@@ -13,8 +13,6 @@ Cost: checking reads the vectors once, in pieces of some tens of megabytes; scor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +21,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from largegnn.artifacts import FloatArray, IntArray, Neighbors, SearchRecord
+from largegnn.artifacts import FloatArray, IntArray, Mask, Neighbors, SearchRecord
 from largegnn.errors import ArtifactError
 from largegnn.machine.pieces import by_all_processors
-from largegnn.machine.read_only import read_only_tensor
 
 __all__ = [
     "NO_KEY",
@@ -64,72 +61,22 @@ class UnitRows:
         """Numbers a row has."""
         return int(self.vectors.shape[1])
 
-    def positions(self, indices: IntArray) -> IntArray:
-        """Which rows of `vectors` stand at these indices; -1 stays -1."""
-        if self.kept is None or not len(self.kept):
-            return indices
-        result: IntArray = np.where(indices < 0, -1, self.kept[indices])
-        return result
+    def part(self, which: slice | IntArray) -> UnitRows:
+        """The rows of a range of indices, or at ascending indices, as rows of their own."""
+        if self.kept is not None:
+            return UnitRows(self.vectors, self.kept[which])
+        return UnitRows(self.vectors[which]) if isinstance(which, slice) else UnitRows(self.vectors, which)
 
-    def subset(self, indices: IntArray) -> UnitRows:
-        """The rows at these indices, ascending, as rows of their own."""
-        return UnitRows(self.vectors, self.positions(indices))
-
-    def between(self, start: int, stop: int) -> UnitRows:
-        """The rows of the indices from start to stop, as rows of their own."""
-        if self.kept is None:
-            return UnitRows(self.vectors[start:stop])
-        return UnitRows(self.vectors, self.kept[start:stop])
-
-    def piece(self, start: int, stop: int, device: torch.device | str = "cpu") -> Tensor:
-        """Unit rows of the indices from start to stop, (stop - start, d) float32; a copy."""
-        return _units(self.vectors[start:stop] if self.kept is None else self.vectors[self.kept[start:stop]], device)
-
-    def pieces(self, size: int, device: torch.device | str = "cpu") -> Iterator[tuple[int, Tensor]]:
-        """Where each piece of `size` indices begins, and its unit rows (size, d) on the device; a copy.
-
-        For a GPU the next piece is fetched from the file while this one is worked on.
-        """
-        starts = range(0, len(self), size)
-        if torch.device(device).type == "cpu":
-            yield from ((start, self.piece(start, start + size)) for start in starts)
-            return
-        is_plain = self.vectors.dtype == np.float32 and self.vectors.flags.c_contiguous
-        vectors = read_only_tensor(self.vectors) if is_plain else None
-        staged = [torch.empty(min(size, len(self)), self.dim, pin_memory=True) for _ in range(2)]
-        with ThreadPoolExecutor(1) as thread:
-            fetched = thread.submit(self._fetch, vectors, 0, size, staged[0])
-            for number, start in enumerate(starts):
-                rows = fetched.result().to(device, non_blocking=True)
-                copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
-                copied.record()
-                if start + size < len(self):
-                    room = staged[(number + 1) % 2]
-                    fetched = thread.submit(self._fetch, vectors, start + size, start + 2 * size, room)
-                yield start, _of_length_one(rows)
-                copied.synchronize()  # its room is written next
-
-    def _fetch(self, vectors: Tensor | None, start: int, stop: int, room: Tensor) -> Tensor:
-        """Copy the rows of the indices from start to stop, as they were given, into `room`, by all threads.
-
-        `vectors` are all of them as a tensor, None for arrays that need a conversion first.
-        """
-        stop = min(stop, len(self))
-        rows = room[: stop - start]
-        if vectors is None:
-            part = self.between(start, stop)
-            return rows.copy_(_tensor(part.vectors if part.kept is None else part.vectors[part.kept]))
-        if self.kept is None:
-            return rows.copy_(vectors[start:stop])
-        return torch.index_select(vectors, 0, torch.from_numpy(self.kept[start:stop].copy()), out=rows)
-
-    def take(self, indices: IntArray) -> Tensor:
-        """Unit rows at any indices, (*indices.shape, d) float32; a copy."""
-        rows = self.vectors[self.positions(indices.ravel())]
-        return _units(rows, "cpu").view(*indices.shape, self.dim)
+    def read(self, which: slice | IntArray, device: torch.device | str = "cpu") -> Tensor:
+        """Unit rows of a range of indices, or at indices of any shape, (*shape, d) float32 on the device; a copy."""
+        rows = _tensor(self.vectors[which if self.kept is None else self.kept[which]]).to(device)
+        # In float64 no square overflows or vanishes, and a vector comes out the same whatever rows stand around it.
+        wide = rows.view(-1, self.dim).double()
+        wide /= torch.linalg.vector_norm(wide, dim=1, keepdim=True)
+        return wide.float().view(rows.shape)
 
 
-def check_rows(vectors: npt.NDArray[Any], covered: npt.NDArray[np.bool_] | None, name: str) -> UnitRows:
+def check_rows(vectors: npt.NDArray[Any], covered: Mask | None, name: str) -> UnitRows:
     """Keep the rows of (n, d) that are covered and not zero; refuse one of them that is not finite in float32."""
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise ArtifactError(f"{name} must be numbers (n, d), not {vectors.dtype} {vectors.shape}")
@@ -140,14 +87,12 @@ def check_rows(vectors: npt.NDArray[Any], covered: npt.NDArray[np.bool_] | None,
     def check(start: int, stop: int) -> None:
         inside = has_direction[start:stop]
         rows = _tensor(vectors[start:stop]).numpy()
-        largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
+        largest = np.maximum(rows.max(axis=1, initial=0), -rows.min(axis=1, initial=0))
         if not np.isfinite(largest[inside]).all():
             raise ArtifactError(f"a covered row of the {name} holds NaN or infinity")
         inside &= largest != 0
 
-    by_all_processors(check, len(vectors) if vectors.shape[1] else 0, _CHECKED_ROWS)
-    if not vectors.shape[1]:
-        has_direction[:] = False
+    by_all_processors(check, len(vectors), _CHECKED_ROWS)
     return UnitRows(vectors, None if has_direction.all() else np.flatnonzero(has_direction))
 
 
@@ -168,14 +113,13 @@ def best_of(queries: UnitRows, corpus: UnitRows, candidates: IntArray, k: int) -
     scores = np.full((num_queries, k), -np.inf, dtype=np.float32)
     step = max(1, _PIECE_BYTES // (16 * max(width * corpus.dim, 1)))
     for start in range(0, num_queries, step):
-        proposed = candidates[start : start + step]
-        rows = queries.piece(start, start + len(proposed))
+        here = slice(start, start + step)
+        proposed = candidates[here]
         # A candidate that is none is read as the first row and struck out after.
-        found = exact_scores(rows, corpus.take(np.maximum(proposed, 0)))
+        found = exact_scores(queries.read(here), corpus.read(np.maximum(proposed, 0)))
         keys = pack(found, torch.from_numpy(proposed)).masked_fill_(torch.from_numpy(proposed < 0), NO_KEY)
-        best = unpack(keys.topk(min(k, width), dim=1).values)
-        here = slice(start, start + step), slice(min(k, width))
-        indices[here], scores[here] = best
+        filled = here, slice(min(k, width))
+        indices[filled], scores[filled] = unpack(keys.topk(min(k, width), dim=1).values)
     return indices, scores
 
 
@@ -207,15 +151,3 @@ def _tensor(rows: npt.NDArray[Any]) -> Tensor:
     """A float32 copy of rows that may be read-only; what is too large for float32 becomes infinite."""
     with np.errstate(over="ignore"):
         return torch.from_numpy(np.array(rows, dtype=np.float32, order="C"))
-
-
-def _units(rows: npt.NDArray[Any], device: torch.device | str) -> Tensor:
-    """Rows (n, d) with length 1, float32 on the device."""
-    return _of_length_one(_tensor(rows).to(device))
-
-
-def _of_length_one(rows: Tensor) -> Tensor:
-    # In float64 no square overflows or vanishes, and a vector comes out the same whatever rows stand around it.
-    wide = rows.double()
-    wide /= torch.linalg.vector_norm(wide, dim=1, keepdim=True)
-    return wide.float()
