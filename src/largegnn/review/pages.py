@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # a run folder can be read without polars
     import polars as pl
 
     from largegnn.export.info import ExportInfo
+    from largegnn.matching.match import MatchOutcome
     from largegnn.run import RunSummary
     from largegnn.settings import ReportSettings
 
@@ -51,6 +52,12 @@ class ReportInputs:
     duplicates: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
     relations: RelationAlignment = field(default_factory=RelationAlignment.empty)
     literals: Literals | None = None
+
+    @property
+    def match(self) -> MatchOutcome:
+        """The outcome of the decision; only a run with pairs is reported."""
+        assert self.summary.match is not None
+        return self.summary.match
 
 
 @dataclass(frozen=True)
