@@ -30,7 +30,7 @@ from largegnn.artifacts import IntArray, PairFigures
 from largegnn.artifacts.literals import Literals
 from largegnn.data.load import LoadedPair
 from largegnn.evaluation.pair_metrics import precision_recall_f1
-from largegnn.literals.candidates import SideTexts, literal_candidates
+from largegnn.literals.candidates import literal_candidates
 from largegnn.literals.profiles import profile_predicates
 from largegnn.literals.texts import EntityTexts, identifier_names, texts_of_side
 from largegnn.matching.candidates import preferred
@@ -103,10 +103,9 @@ def settings_of(channels: str, overrides: list[str]) -> Settings:
 
 def baselines(folder: Path, pair: LoadedPair) -> list[dict[str, Any]]:
     """Equal labels, and the mutual best by n-grams at the best cut, which only the truth shows."""
-    sides = [_texts(pair, side) for side in (0, 1)]
+    sides = _texts(pair, 0), _texts(pair, 1)
     rows = [{"system": "equal labels", "seeds": 0, **_shares(vars(judged(equal_labels(*sides), pair.task.test_links)))}]
-    source, target = (SideTexts(texts, [""] * len(texts.entities)) for texts in sides)
-    graph = literal_candidates(source, target, 10)
+    graph = literal_candidates(*sides, 10)
     scores = graph.column("name")
     best = preferred(graph, scores, 1.0)[0]
     found = [judged(graph.pairs(best[scores[best] >= cut]), pair.task.test_links) for cut in np.arange(0.05, 1.0, 0.05)]
@@ -142,7 +141,7 @@ def _texts(pair: LoadedPair, side: int) -> EntityTexts:
     rows = literals.rows_of_sides(task.num_source_entities)[side]
     profiles = profile_predicates(literals, rows, count)
     identifiers = identifier_names(pair.names.entities, task.num_source_entities * side, count)
-    return texts_of_side(literals, rows, profiles, identifiers)
+    return texts_of_side(literals, rows, profiles, identifiers, np.empty((0, 3), dtype=np.int64))
 
 
 def _shares(figures: dict[str, Any]) -> dict[str, Any]:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from largegnn.literals.candidates import SideTexts, literal_candidates
+from largegnn.literals.candidates import literal_candidates
 from largegnn.literals.texts import EntityTexts
 
 
-def side(names: dict[int, list[str]], documents: dict[int, str], neighbors: dict[int, str] | None = None) -> SideTexts:
+def side(
+    names: dict[int, list[str]], documents: dict[int, str], neighbors: dict[int, str] | None = None
+) -> EntityTexts:
     entities = sorted(documents)
     named = [(entity, name) for entity in sorted(names) for name in names[entity]]
-    texts = EntityTexts(
+    return EntityTexts(
         [name for _, name in named],
         np.array([entity for entity, _ in named], dtype=np.int64),
         np.array(entities, dtype=np.int64),
         [documents[entity] for entity in entities],
+        [(neighbors or {}).get(entity, "") for entity in entities],
     )
-    return SideTexts(texts, [(neighbors or {}).get(entity, "") for entity in entities])
 
 
 def test_by_hand() -> None:

@@ -16,7 +16,9 @@ def test_names_and_documents() -> None:
     rows = [(0, "label", "Ada Lovelace"), (0, "synonym", "Augusta King"), (0, "born", "1815"), (1, "born", "1912")]
     literals = literals_of(rows)
     profiles = profile_predicates(literals, slice(0, 4), 3)
-    found = texts_of_side(literals, slice(0, 4), profiles, {0: "no name of hers", 2: "alan turing"})
+    found = texts_of_side(
+        literals, slice(0, 4), profiles, {0: "no name of hers", 2: "alan turing"}, np.array([(0, 0, 2)])
+    )
     assert list(zip(found.name_owners.tolist(), found.names, strict=True)) == [
         (0, "ada lovelace"),
         (0, "augusta king"),
@@ -24,6 +26,7 @@ def test_names_and_documents() -> None:
     ]
     assert found.entities.tolist() == [0, 1, 2]
     assert found.documents == ["1815 ada lovelace augusta king", "1912", "alan turing"]
+    assert found.neighbors == ["alan turing", "", "ada lovelace"]
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,11 @@ def test_duplicates_have_equal_names_and_no_other_value() -> None:
     literals = literals_of(rows)
     inside = slice(0, len(literals))
     profiles = profile_predicates(literals, inside, 20)
-    texts = texts_of_side(literals, inside, profiles, {})
+    texts = texts_of_side(literals, inside, profiles, {}, np.empty((0, 3), dtype=np.int64))
     values = SideValues.of(literals, inside, profiles, 0, 20)
     assert find_duplicates(texts, values).tolist() == [[0, 1], [4, 5]]
     nothing = literals_of([])
     none = SideValues.of(nothing, slice(0, 0), {}, 0, 20)
-    assert find_duplicates(texts_of_side(nothing, slice(0, 0), {}, {}), none).shape == (0, 2)
+    assert find_duplicates(
+        texts_of_side(nothing, slice(0, 0), {}, {}, np.empty((0, 3), dtype=np.int64)), none
+    ).shape == (0, 2)

@@ -50,8 +50,9 @@ def test_the_accepted_bar_is_as_high_as_its_pairs(charts: Charts) -> None:
     """b = B at .99 and d = D at .8 are the pairs that were selected: two bars of one pair each."""
     bars = charts.plots[0].bars
     assert [bar.title for bar in bars] == ["0.8 to 0.82: 1 accepted", "0.98 to 1: 1 accepted"]
-    assert len({bar.height for bar in bars}) == 1
-    assert charts.plots[0].marker == pytest.approx((46 + 348) / 2), "threshold .5, half way"
+    assert [(bar.base, bar.number) for bar in bars] == [(0, 1), (0, 1)]
+    assert charts.plots[0].marker == 0.5
+    assert '<line class="marker" x1="197.0" x2="197.0"' in charts.svg(), "half way from 46 to 348"
 
 
 def quality(sizes: tuple[int, ...], kept: float) -> PartitionQuality:
@@ -65,7 +66,7 @@ def test_divisions_by_hand() -> None:
     divisions = [("csg", quality((4, 6), 0.9)), ("csg", quality((3, 3, 4), 0.8)), ("cps", quality((5, 5), 0.7))]
     plots = division_charts(divisions).plots
     assert [plot.title for plot in plots[:2]] == ["Triples kept", "Train links kept"]
-    assert [dot.title for dot in plots[0].dots] == [
+    assert [dot.title for line in plots[0].lines for dot in line.dots] == [
         "csg, 2 parts: 0.900", "csg, 3 parts: 0.800", "cps, 2 parts: 0.700",
     ]  # fmt: skip
     assert len({line.kind for line in plots[0].lines}) == 2, "methods differ in their dashes"
@@ -73,7 +74,7 @@ def test_divisions_by_hand() -> None:
     assert [plot.title for plot in plots[2:]] == titles
     assert [bar.title for bar in plots[2].bars][:2] == ["6 entities: 3 source, 3 target"] * 2
     assert [bar.title for bar in plots[3].bars][2:] == ["4 entities: 3 own entities, 1 landmarks"] * 2
-    assert plots[3].bars[1].height == plots[3].bars[3].height, "one landmark in each"
+    assert plots[3].bars[1].number == plots[3].bars[3].number == 1, "one landmark in each"
 
 
 def test_pairs_as_a_table() -> None:

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 pytest.importorskip("fastapi")
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from largegnn.errors import InputError
-from largegnn.services.guard import Guard
 from largegnn.services.reconciliation import reconciliation_application
 from largegnn.services.server import listening
 from tests.services.people import BORN, LABEL, reconciler
@@ -35,12 +35,12 @@ def explain(entity: str, side: str | None) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def application() -> Guard:
+def application() -> FastAPI:
     return reconciliation_application(reconciler(), "people", explain, hosts=("testserver", "127.0.0.1"))
 
 
 @pytest.fixture
-def client(application: Guard) -> TestClient:
+def client(application: FastAPI) -> TestClient:
     return TestClient(application)
 
 
@@ -240,7 +240,7 @@ def test_who_may_read(client: TestClient) -> None:
 
 
 @pytest.fixture(scope="module")
-def address(application: Guard) -> Iterator[str]:
+def address(application: FastAPI) -> Iterator[str]:
     """The service on a real socket."""
     import uvicorn
 

@@ -12,6 +12,7 @@ store. `rewritten` marks these names. Cost: a few passes over the names; rewriti
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -39,6 +40,7 @@ _NAMESPACE = r"^([A-Za-z][A-Za-z0-9+.-]*:[A-Za-z0-9._~!$&'()*+,;=:@/?#-]*[/#])[^
 _SCHEME = r"^([A-Za-z][A-Za-z0-9+.-]*:(?://)?)"
 # The characters that may follow the prefix of a CURIE; % only where two hexadecimal digits follow it.
 _SAFE = "!$&'()*+,;=:@/?"
+_BARE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
 _UNTOUCHED = r"^(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*$"
 
 
@@ -108,17 +110,9 @@ def _most_frequent(values: pl.Series, most: int, least: int) -> list[str]:
 
 
 def _starting_with(iris: pl.Series, spaces: list[str]) -> pl.Series:
-    found = pl.Series([False]).new_from_index(0, len(iris)) if len(iris) else pl.Series([], dtype=pl.Boolean)
-    for space in spaces:
-        found |= iris.str.starts_with(space)
-    return found
+    return pl.select(pl.any_horizontal(iris.str.starts_with(space) for space in spaces)).to_series()
 
 
 def _quoted(local: str) -> str:
     """The rest of an IRI in ASCII; percent signs that already encode a byte stay as they are."""
-    pieces = local.split("%")
-    encoded = [quote(pieces[0], safe=_SAFE)]
-    for piece in pieces[1:]:
-        is_escape = len(piece) >= 2 and all(digit in "0123456789abcdefABCDEF" for digit in piece[:2])
-        encoded.append(("%" if is_escape else "%25") + quote(piece, safe=_SAFE))
-    return "".join(encoded)
+    return quote(_BARE_PERCENT.sub("%25", local), safe=_SAFE + "%")

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ import polars as pl
 from largegnn.errors import InputError
 from largegnn.machine.atomic import ByteSink, write_files
 
-__all__ = ["ROWS_PER_PART", "TOOL", "ExportInfo", "Exporter", "as_lines", "parts_of", "write_parts"]
+__all__ = ["ROWS_PER_PART", "TOOL", "ExportInfo", "Exporter", "parts_of", "write_lines", "write_parts"]
 
 TOOL = "LargeGNN"
 ROWS_PER_PART = 250_000
@@ -113,6 +114,10 @@ def write_parts(path: Path, parts: Iterable[str]) -> None:
     write_files({path: write})
 
 
-def as_lines(lines: pl.Series) -> str:
-    """Strings as text, a line each."""
-    return lines.str.join("\n").item() + "\n" if len(lines) else ""
+def write_lines(
+    table: pl.DataFrame, path: Path, line: Callable[[pl.DataFrame], pl.Series], start: str = "", end: str = ""
+) -> int:
+    """Write a start, a line for each row of a table, and an end; returns the rows."""
+    parts = ((line(part) + "\n").str.join().item() for part in parts_of(table))
+    write_parts(path, itertools.chain([start], parts, [end]))
+    return len(table)

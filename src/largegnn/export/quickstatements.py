@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from largegnn.errors import InputError
-from largegnn.export.info import Exporter, ExportInfo, as_lines, parts_of, write_parts
+from largegnn.export.info import Exporter, ExportInfo, write_lines
 from largegnn.export.iris import with_iris
 
 __all__ = ["QUICKSTATEMENTS"]
@@ -35,12 +35,9 @@ def _write_quickstatements(table: pl.DataFrame, path: Path, info: ExportInfo) ->
     if not fit.all():
         _log.warning("%s of %s pairs have no item of Wikidata, or two", f"{(~fit).sum():,}", f"{len(table):,}")
     named = with_iris(table.with_columns(item=items["source"].fill_null(items["target"])).filter(fit), info)
-    other = pl.select(pl.when(is_source.filter(fit)).then(named["target_iri"]).otherwise(named["source_iri"]))
-    commands = named["item"] + '\tP2888\t"' + other.to_series() + '"'
-
-    lines = (as_lines(part["command"]) for part in parts_of(commands.to_frame("command")))
-    write_parts(path, lines if len(commands) else "\n")
-    return len(commands)
+    other = pl.when(is_source.filter(fit)).then(named["target_iri"]).otherwise(named["source_iri"])
+    commands = named.select(pl.format('{}\tP2888\t"{}"', "item", other))
+    return write_lines(commands, path, pl.DataFrame.to_series, "" if len(commands) else "\n")
 
 
 QUICKSTATEMENTS = Exporter(

@@ -14,15 +14,13 @@ become `_:b1` of the other.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from itertools import chain
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 import polars as pl
 
 from largegnn.data.iri import encode_names
-from largegnn.export.info import TOOL, Exporter, ExportInfo, as_lines, parts_of, write_parts
+from largegnn.export.info import TOOL, Exporter, ExportInfo, write_lines
 from largegnn.export.iris import with_iris
 from largegnn.export.table import share_no_higher
 
@@ -63,7 +61,7 @@ def _write_same_as(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
     def statements(part: pl.DataFrame) -> pl.Series:
         return "<" + part["source_iri"] + f"> <{_SAME_AS}> <" + part["target_iri"] + "> ."
 
-    return _write(with_iris(table, info), path, info.comment, statements)
+    return write_lines(with_iris(table, info), path, statements, info.comment)
 
 
 def _write_annotations(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
@@ -75,7 +73,7 @@ def _write_annotations(table: pl.DataFrame, path: Path, info: ExportInfo) -> int
             notes = _number("sssom:confidence", part["confidence"].clip(0, 1)) + " ; " + notes
         return "<" + part["source_iri"] + "> owl:sameAs <" + part["target_iri"] + "> {| " + notes + " |} ."
 
-    return _write(with_iris(table, info), path, info.comment + _TURTLE_START, statements)
+    return write_lines(with_iris(table, info), path, statements, info.comment + _TURTLE_START)
 
 
 def _number(predicate: str, values: pl.Series) -> pl.Series:
@@ -86,7 +84,7 @@ def _write_alignment_api(table: pl.DataFrame, path: Path, info: ExportInfo) -> i
     """Write an Alignment API file."""
     measure = table["confidence"].clip(0, 1) if info.calibrated else share_no_higher(table["score"])
     named = with_iris(table.with_columns(measure=measure), info)
-    return _write(named, path, _alignment_start(table, info), _cells, _ALIGNMENT_END)
+    return write_lines(named, path, _cells, _alignment_start(table, info), _ALIGNMENT_END)
 
 
 def _alignment_start(table: pl.DataFrame, info: ExportInfo) -> str:
@@ -122,15 +120,6 @@ def _cells(part: pl.DataFrame) -> pl.Series:
         + part["measure"].cast(pl.String)
         + "</measure></Cell></map>"
     )
-
-
-def _write(
-    named: pl.DataFrame, path: Path, start: str, lines: Callable[[pl.DataFrame], pl.Series], end: str = ""
-) -> int:
-    """Write a start, a line for each row, and an end; returns the rows."""
-    parts = (as_lines(lines(part)) for part in parts_of(named))
-    write_parts(path, chain([start], parts, [end]))
-    return len(named)
 
 
 SAME_AS = Exporter("sameas.nt", _write_same_as, accepted_only=True, description="owl:sameAs in N-Triples")

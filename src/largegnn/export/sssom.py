@@ -13,7 +13,6 @@ names are unpacked by `largegnn.data.iri.decode_names`; those with control chara
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,7 +24,7 @@ from largegnn.export.info import TOOL, Exporter, ExportInfo, parts_of, write_par
 from largegnn.export.iris import with_iris
 from largegnn.export.table import share_no_higher
 
-__all__ = ["RELATION_FORMS", "SSSOM", "curie_columns", "export_relations", "sssom_header"]
+__all__ = ["RELATION_FORMS", "SSSOM", "export_relations", "sssom_parts"]
 
 RELATION_FORMS = {"sssom-relations": "relations.sssom.tsv"}
 _ROLES = {"source": "subject", "target": "object"}
@@ -49,65 +48,68 @@ def _write_sssom(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
         similarity = share_no_higher(table["score"])
         measure = f"share of the mappings whose score is no higher; score: {info.scoring}"
     confidence = [pl.col("confidence").fill_nan(None).clip(0, 1)] if info.calibrated else []
-    named = with_iris(table, info).select(
-        *("source", "target", "source_iri", "target_iri"),
+    mappings = table.select(
+        *("source", "target"),
         pl.lit("skos:exactMatch").alias("predicate_id"),
         pl.lit("semapv:SemanticSimilarityThresholdMatching").alias("mapping_justification"),
         *confidence,
         similarity.alias("similarity_score"),
     )
-    return _write(named, path, info, measure)
+    return _write(mappings, path, info, info.title, measure)
 
 
 def export_relations(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
-    """Write the mappings of relations, a table of `largegnn.review.relations`; returns the rows written."""
+    """Write the mappings of relations, a table of `largegnn.review.tables`; returns the rows written."""
     kinds = zip(table["mapping"].to_list(), table["inverse"].to_list(), strict=True)
-    predicates = pl.Series("predicate", [_RELATION_PREDICATES.get(kind) for kind in kinds], dtype=pl.String)
-    named = with_iris(table.with_columns(predicates).drop_nulls("predicate"), info).select(
-        *("source", "target", "source_iri", "target_iri"),
-        pl.col("predicate").alias("predicate_id"),
+    predicates = pl.Series("predicate_id", [_RELATION_PREDICATES.get(kind) for kind in kinds], dtype=pl.String)
+    mappings = table.select(
+        *("source", "target"),
+        predicates,
         pl.lit("semapv:InstanceBasedMatching").alias("mapping_justification"),
         pl.col("score").clip(0, 1).alias("similarity_score"),
         (pl.col("count").cast(pl.String) + pl.lit(" matched triples")).alias("comment"),
     )
-    return _write(named, path, dataclasses.replace(info, title=f"{info.title}: relations"), _RELATION_MEASURE)
+    return _write(mappings.drop_nulls("predicate_id"), path, info, f"{info.title}: relations", _RELATION_MEASURE)
 
 
-def _write(named: pl.DataFrame, path: Path, info: ExportInfo, measure: str) -> int:
-    """Write a header and the rows of a table with names, IRIs and, from `predicate_id` on, the columns of the file."""
+def _write(mappings: pl.DataFrame, path: Path, info: ExportInfo, title: str, measure: str) -> int:
+    facts = {"mapping_set_title": title, "mapping_set_description": info.description}
+    write_parts(path, sssom_parts(mappings, info, facts, {"similarity_measure": measure}))
+    return len(mappings)
+
+
+def sssom_parts(
+    mappings: pl.DataFrame, info: ExportInfo, first: Mapping[str, str], last: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """A file in parts; `mappings` has the columns source and target, in names, and then those of the file.
+
+    `first` are facts about the set, for the head of the file before its origin, and `last` those after it.
+    """
+    named = with_iris(mappings, info)
     prefixes = choose_prefixes((named[f"{side}_iri"] for side in _ROLES), info.prefixes)
-    facts = {"mapping_set_title": info.title, "mapping_set_description": info.description}
-
-    def parts() -> Iterator[str]:
-        yield sssom_header(info, prefixes, facts, {"similarity_measure": measure})
-        yield "\t".join(rows(named.clear()).columns) + "\n"
-        for part in parts_of(named):
-            yield rows(part).write_csv(separator="\t", include_header=False, quote_style="necessary")
+    predicates = [name for name in mappings.columns if name.startswith("predicate")]
+    others = [name for name in mappings.columns if name not in (*_ROLES, *predicates)]
 
     def rows(part: pl.DataFrame) -> pl.DataFrame:
-        subject_id, subject_label, object_id, object_label = curie_columns(part, prefixes)
-        predicate, *others = part.columns[4:]
-        return part.select(subject_id, subject_label, predicate, object_id, object_label, *others)
+        subject, target = (_ends(part, side, role, prefixes) for side, role in _ROLES.items())
+        return part.select(*subject, *predicates, *target, *others)
 
-    write_parts(path, parts())
-    return len(named)
-
-
-def curie_columns(named: pl.DataFrame, prefixes: dict[str, str]) -> list[pl.Series | pl.Expr]:
-    """The columns `subject_id`, `subject_label`, `object_id` and `object_label` of a table with names and IRIs."""
-    columns: list[pl.Series | pl.Expr] = []
-    for side, role in _ROLES.items():
-        short = shorten(named[side], named[f"{side}_iri"], prefixes)
-        is_labelled = short.rewritten & ~named[side].str.contains(CONTROL)
-        columns += [short.curies.alias(f"{role}_id"), pl.when(is_labelled).then(named[side]).alias(f"{role}_label")]
-    return columns
+    yield _header(info, prefixes, first, last or {})
+    yield "\t".join(rows(named.clear()).columns) + "\n"
+    for part in parts_of(named):
+        yield rows(part).write_csv(separator="\t", include_header=False, quote_style="necessary")
 
 
-def sssom_header(
-    info: ExportInfo, prefixes: Mapping[str, str], first: Mapping[str, str], last: Mapping[str, str] | None = None
-) -> str:
-    """The header of an SSSOM file: facts about the set (`first`), its origin, and further facts (`last`)."""
-    origin = "\0".join([info.tool_version, info.title, first["mapping_set_description"], info.created.isoformat()])
+def _ends(named: pl.DataFrame, side: str, role: str, prefixes: dict[str, str]) -> list[pl.Series | pl.Expr]:
+    """The columns of the CURIE and of the label of one side, of a table with names and IRIs."""
+    short = shorten(named[side], named[f"{side}_iri"], prefixes)
+    is_labelled = short.rewritten & ~named[side].str.contains(CONTROL)
+    return [short.curies.alias(f"{role}_id"), pl.when(is_labelled).then(named[side]).alias(f"{role}_label")]
+
+
+def _header(info: ExportInfo, prefixes: Mapping[str, str], first: Mapping[str, str], last: Mapping[str, str]) -> str:
+    """The header: facts about the set, its origin, further facts, and the prefixes."""
+    origin = "\0".join([info.tool_version, *first.values(), info.created.isoformat()])
     facts = {
         "sssom_version": _SCHEMA_VERSION,
         "mapping_set_id": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, origin)}",
@@ -116,7 +118,7 @@ def sssom_header(
         "mapping_tool": TOOL,
         "mapping_tool_version": info.tool_version,
         "mapping_date": info.created.isoformat(),
-        **(last or {}),
+        **last,
     }
     lines = [f"#{key}: {_yaml_text(value)}" for key, value in facts.items()]
     lines += ["#curie_map:", *(f"#  {prefix}: {_yaml_text(iri)}" for prefix, iri in prefixes.items())]

@@ -112,7 +112,7 @@ def compare_literals(
     graph = graph.without(task.forbidden)
     if not len(seeds) and len(anchors) < _FEWEST_ANCHORS:
         raise _no_start(f"{len(anchors)} pairs are each other's clear best by names and values")
-    duplicates = np.concatenate([find_duplicates(side.texts.texts, side.values) for side in (source, target)])
+    duplicates = np.concatenate([find_duplicates(side.texts, side.values) for side in (source, target)])
     outcome = LiteralsOutcome(
         source_profiles=source.profiles,
         target_profiles=target.profiles,

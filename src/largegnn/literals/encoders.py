@@ -7,9 +7,9 @@ folder of a model, which it may ignore: `text_encoder` finds it by the name of a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -26,15 +26,8 @@ __all__ = [
     "text_encoder",
 ]
 
+TextEncoder = Callable[[Sequence[str], str], FloatArray]
 _PRODUCTS = 1 << 25  # products held at once
-
-
-class TextEncoder(Protocol):
-    """Encodes texts."""
-
-    def __call__(self, texts: Sequence[str], model: str, /) -> FloatArray:
-        """One vector for each text, (n, d)."""
-        ...
 
 
 def model2vec(texts: Sequence[str], model: str) -> FloatArray:

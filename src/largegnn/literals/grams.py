@@ -62,10 +62,6 @@ class Texts:
     symbols: IntArray
     ptr: IntArray
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "symbols", _fixed(self.symbols))
-        object.__setattr__(self, "ptr", _fixed(self.ptr))
-
     @classmethod
     def of(cls, texts: Sequence[str]) -> Texts:
         """The texts as symbols."""
@@ -115,7 +111,7 @@ class Postings:
         """The texts by the grams with a place; `documents` (g,) is the number of texts of each."""
         ptr = np.concatenate([[0, 0], np.cumsum(documents, dtype=np.int64)])
         owners, often = np.empty(ptr[-1], dtype=np.int32), np.empty(ptr[-1], dtype=np.uint8)
-        fill_postings(texts.symbols, texts.ptr, places.whole, ptr[:-1].copy(), owners, often)
+        fill_postings(_fixed(texts.symbols), _fixed(texts.ptr), places.whole, ptr[:-1].copy(), owners, often)
         return cls(ptr, owners, often, lengths)
 
 

@@ -8,10 +8,9 @@ Cost: linear in the literals and the triples.
 from __future__ import annotations
 
 from largegnn.artifacts import AlignmentTask, FloatArray, Literals, TaskNames
-from largegnn.literals.candidates import SideTexts
 from largegnn.literals.encoders import encode_texts
 from largegnn.literals.profiles import PredicateProfile, profile_predicates
-from largegnn.literals.texts import class_relations, identifier_names, neighbor_texts, texts_of_side, written_texts
+from largegnn.literals.texts import identifier_names, texts_of_side, written_texts
 from largegnn.literals.values_evidence import SideValues
 from largegnn.settings import CompareSettings
 
@@ -32,12 +31,7 @@ class LiteralSide:
         if compare.identifiers != "off":
             self._identifiers = identifier_names(names.entities, first, count, seed)
         triples = task.triples[: task.num_source_triples] if side == 0 else task.triples[task.num_source_triples :]
-        texts = texts_of_side(literals, self._rows, self._profiles, self._identifiers)
-        first_name: dict[int, str] = {}
-        for owner, name in zip(texts.name_owners.tolist(), texts.names, strict=True):
-            first_name.setdefault(owner, name)
-        neighbors = neighbor_texts(triples, first_name, texts.entities, class_relations(triples))
-        self.texts = SideTexts(texts, neighbors)
+        self.texts = texts_of_side(literals, self._rows, self._profiles, self._identifiers, triples)
         self.values = SideValues.of(literals, self._rows, self._profiles, first, count)
 
     @property
@@ -52,8 +46,7 @@ class LiteralSide:
 
     def written(self) -> list[str]:
         """All values of each entity with a text, as they were written."""
-        entities = self.texts.texts.entities
-        return written_texts(self._literals, self._rows, self._profiles, self._identifiers, entities)
+        return written_texts(self._literals, self._rows, self._profiles, self._identifiers, self.texts.entities)
 
 
 def encode_sides(

@@ -23,6 +23,7 @@ from largegnn.literals.profiles import PredicateProfile
 __all__ = [
     "EntityTexts",
     "class_relations",
+    "distinct_texts",
     "identifier_names",
     "is_readable",
     "neighbor_texts",
@@ -46,13 +47,15 @@ class EntityTexts:
     """The texts of one side that are compared, normalised.
 
     `names` with `name_owners` (k,), the entity of each, ascending; `documents`, all values of an entity as one text,
-    one for each of `entities` (n,), which are all that have a text.
+    one for each of `entities` (n,), which are all that have a text; `neighbors`, the names of their neighbours as one
+    text each.
     """
 
     names: list[str]
     name_owners: IntArray
     entities: IntArray
     documents: list[str]
+    neighbors: list[str]
 
 
 def texts_of_side(
@@ -60,20 +63,15 @@ def texts_of_side(
     inside: slice,
     profiles: Mapping[int, PredicateProfile],
     identifiers: Mapping[int, str],
+    triples: IntArray,
 ) -> EntityTexts:
-    """The texts of the entities of one side; `identifiers` are the names taken from IRIs."""
+    """The texts of the entities of one side, of which these are the `triples` and the `identifiers` in words."""
     owners, predicates = literals.entities[inside], literals.predicates[inside]
-    spelled, codes = _normalised(literals.values, inside)
-    is_name = np.array(
-        [
-            profiles[number].kind == "name" if number in profiles else False
-            for number in range(int(predicates.max(initial=-1)) + 1)
-        ],
-        dtype=bool,
-    )
-    is_filled = np.array([bool(text) for text in spelled], dtype=bool)
-    filled = np.flatnonzero(is_filled[codes]) if len(codes) else codes
-    name_rows = filled[is_name[predicates[filled]]]
+    distinct, codes = distinct_texts(literals.values.take(range(inside.start, inside.stop)))
+    spelled = normalise(distinct)
+    filled = np.flatnonzero(np.array([bool(text) for text in spelled], dtype=bool)[codes])
+    named = [number for number, profile in profiles.items() if profile.kind == "name"]
+    name_rows = filled[np.isin(predicates[filled], named)]
     name_owners, name_codes = _first_of_each(owners[name_rows], codes[name_rows], _MOST_NAMES)
     value_owners, value_codes = _first_of_each(owners[filled], codes[filled])
     # Entities without a name get the end of their IRI.
@@ -83,7 +81,10 @@ def texts_of_side(
     name_owners, name_codes = _joined(name_owners, name_codes, unnamed, called)
     value_owners, value_codes = _joined(value_owners, value_codes, unnamed, called)
     names = [spelled[code] for code in name_codes.tolist()]
-    return EntityTexts(names, name_owners, *_documents(spelled, value_owners, value_codes))
+    entities, documents = _documents(spelled, value_owners, value_codes)
+    first_name = dict(reversed(list(zip(name_owners.tolist(), names, strict=True))))
+    neighbors = neighbor_texts(triples, first_name, entities, class_relations(triples))
+    return EntityTexts(names, name_owners, entities, documents, neighbors)
 
 
 def written_texts(
@@ -151,7 +152,7 @@ def neighbor_texts(
     size = int(max(triples[:, [0, 2]].max(initial=-1), entities.max(initial=-1), max(names, default=-1))) + 1
     row_of, code_of = np.full(size, -1, dtype=np.int64), np.full(size, -1, dtype=np.int64)
     row_of[entities] = np.arange(len(entities))
-    spelled, codes = _numbered(names.values())
+    spelled, codes = distinct_texts(names.values())
     code_of[np.fromiter(names, dtype=np.int64, count=len(names))] = codes
     known = np.flatnonzero((row_of[ones] >= 0) & (code_of[others] >= 0))
     rows, near = _first_of_each(row_of[ones[known]], code_of[others[known]], _MOST_NEIGHBORS)
@@ -188,17 +189,11 @@ def _documents(spelled: list[str], owners: IntArray, codes: IntArray) -> tuple[I
     return entities, [" ".join(texts[start:end])[:_LONGEST] for start, end in itertools.pairwise(bounds)]
 
 
-def _numbered(texts: Iterable[str]) -> tuple[list[str], IntArray]:
+def distinct_texts(texts: Iterable[str]) -> tuple[list[str], IntArray]:
     """The distinct texts, and which of them each is."""
     number_of: dict[str, int] = {}
     codes = np.array([number_of.setdefault(text, len(number_of)) for text in texts], dtype=np.int64)
     return list(number_of), codes
-
-
-def _normalised(values: StringTable, inside: slice) -> tuple[list[str], IntArray]:
-    """Distinct values, normalised, and which of them each row has."""
-    distinct, codes = _numbered(values.take(range(inside.start, inside.stop)))
-    return normalise(distinct), codes
 
 
 def _local(name: str) -> str:

@@ -26,7 +26,6 @@ from largegnn.machine.pieces import map_pieces, pieces
 __all__ = [
     "Correspondence",
     "SideValues",
-    "compare_values",
     "find_duplicates",
     "learn_correspondences",
     "value_evidence",
@@ -74,11 +73,6 @@ class SideValues:
             rows[predicate] = table
         return cls(literals, rows, profiles, first)
 
-    def values(self, predicate: int, entities: IntArray) -> IntArray:
-        """The row of each entity's value (m,), -1 where it has none."""
-        rows: IntArray = self.row_of[predicate][entities - self.first]
-        return rows
-
     def read(self, predicate: int, comparator: Comparator) -> tuple[Values, IntArray]:
         """All values of a predicate as a comparator reads them, and the place of each entity's, -1 for none."""
         has_value = self.row_of[predicate] >= 0
@@ -119,7 +113,7 @@ def learn_correspondences(
     shuffled = np.stack([chosen[:, 0], rng.permutation(chosen[:, 1])], axis=1)
     found: list[tuple[float, Correspondence, tuple[int, int]]] = []
     for left, right, kind in _possible(source, target):
-        together = [_agreements(source, target, left, right, kind, pairs) for pairs in (chosen, shuffled)]
+        together = [_agreements(source, target, left, right, pairs)[1] for pairs in (chosen, shuffled)]
         count = len(together[0])
         if count < _FEWEST_SURE:
             continue
@@ -182,18 +176,13 @@ def _possible(source: SideValues, target: SideValues) -> list[tuple[int, int, st
 
 
 def _agreements(
-    source: SideValues, target: SideValues, left: int, right: int, kind: str, pairs: IntArray
-) -> npt.NDArray[np.bool_]:
-    """Whether the values agree, for the pairs that have both."""
-    rows = source.values(left, pairs[:, 0]), target.values(right, pairs[:, 1])
-    both = (rows[0] >= 0) & (rows[1] >= 0)
-    return compare_values(source, target, kind, rows[0][both], rows[1][both]) >= _AGREES
-
-
-def compare_values(source: SideValues, target: SideValues, kind: str, left: IntArray, right: IntArray) -> FloatArray:
-    """The similarity of values at these rows (p,), by the comparator of their kind."""
-    texts = source.literals.values.take(left), target.literals.values.take(right)
-    return np.asarray(COMPARATORS[kind](*texts), dtype=np.float32)
+    source: SideValues, target: SideValues, left: int, right: int, pairs: IntArray
+) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """The rows of the pairs of which both have a value of these predicates, and whether the values agree."""
+    rows = source.row_of[left][pairs[:, 0] - source.first], target.row_of[right][pairs[:, 1] - target.first]
+    both = np.flatnonzero((rows[0] >= 0) & (rows[1] >= 0))
+    texts = source.literals.values.take(rows[0][both]), target.literals.values.take(rows[1][both])
+    return both, COMPARATORS[source.profiles[left].kind](*texts) >= _AGREES
 
 
 def _one_each(
@@ -222,12 +211,9 @@ def find_duplicates(texts: EntityTexts, values: SideValues) -> IntArray:
         return pairs
     agreeing, differing = np.zeros(len(pairs), dtype=np.int64), np.zeros(len(pairs), dtype=np.int64)
     for predicate in values.row_of:
-        kind = values.profiles[predicate].kind
-        if kind == "name":
+        if values.profiles[predicate].kind == "name":
             continue
-        rows = values.values(predicate, pairs[:, 0]), values.values(predicate, pairs[:, 1])
-        both = np.flatnonzero((rows[0] >= 0) & (rows[1] >= 0))
-        is_same = compare_values(values, values, kind, rows[0][both], rows[1][both]) >= _AGREES
+        both, is_same = _agreements(values, values, predicate, predicate, pairs)
         agreeing[both] += is_same
         differing[both] += ~is_same
     document_of = dict(zip(texts.entities.tolist(), texts.documents, strict=True))

@@ -18,6 +18,7 @@ from largegnn.artifacts import REASONS, Alignment, AlignmentTask, IntArray, Rela
 from largegnn.matching.evidence import Weighing, contributions
 from largegnn.review.lookup import Rows
 from largegnn.review.neighbors import Hop, NeighborIndex, matched_neighbors, relation_likelihoods
+from largegnn.review.tables import partners
 from largegnn.review.values import ComparedValues, PairValues
 
 __all__ = ["CandidateExplanation", "Explainer", "Explanation", "NeighborExplanation", "Step"]
@@ -103,9 +104,7 @@ class Explainer:
         self._is_seed = np.zeros(task.num_entities, dtype=bool)
         self._is_seed[self._seeds.ravel()] = True
         self._likelihoods = relation_likelihoods(relations)
-        self._partner = np.full(task.num_entities, -1, dtype=np.int64)
-        accepted = alignment.pairs[alignment.accepted]
-        self._partner[accepted[:, 0]], self._partner[accepted[:, 1]] = accepted[:, 1], accepted[:, 0]
+        self._partner = partners(alignment, task.num_entities)
 
     def prepare(self) -> None:
         """Sort triples and pairs now, and not with the first explanation."""

@@ -17,12 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from largegnn.artifacts import AlignmentTask, IntArray, RelationAlignment
+from largegnn.matching.evidence import REACH_EXPONENT, UNKNOWN_LIKELIHOOD
 from largegnn.review.lookup import Rows
 
 __all__ = ["Hop", "MatchedNeighbors", "NeighborIndex", "matched_neighbors", "relation_likelihoods"]
-
-_DISCOUNT = 0.25  # as in `neighbor_rows`
-_UNKNOWN = 0.1  # as in `relations`: the likelihood of two relations without a score
 
 
 class Hop(NamedTuple):
@@ -70,7 +68,7 @@ class NeighborIndex:
         between = triples[:, 0] != triples[:, 2]
         # A triple that arrives at the entity is a hop forward from the other end.
         keys, counts = np.unique(2 * triples[between, 1] + ~is_forward[between], return_counts=True)
-        weights = counts.astype(np.float64) ** -_DISCOUNT
+        weights = counts.astype(np.float64) ** REACH_EXPONENT
         named = zip(keys.tolist(), weights.tolist(), strict=True)
         return {Hop(key >> 1, bool(key & 1)): weight for key, weight in named}
 
@@ -104,7 +102,7 @@ def matched_neighbors(
         for other in sorted(far.keys() & set(counterparts(neighbor))):
             weights, other_weights = index.weights(neighbor), index.weights(other)
             weight = max(
-                weights[one] * other_weights[two] * likelihoods.get(_relation_pair(one, two), _UNKNOWN)
+                weights[one] * other_weights[two] * likelihoods.get(_relation_pair(one, two), UNKNOWN_LIKELIHOOD)
                 for one in hops
                 for two in far[other]
             )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from largegnn.artifacts import (
     Alignment,
@@ -26,14 +27,15 @@ from largegnn.artifacts import (
     TaskNames,
 )
 from largegnn.artifacts.literals import Literals
+from largegnn.export.info import ExportInfo
+from largegnn.export.table import alignment_table
+from largegnn.export.tabular import plain_names, write_parquet, write_tsv, write_tsv_rows
 from largegnn.machine.atomic import write_files, write_text
 from largegnn.review.tables import duplicates_table, relations_table, unmatched_table
 from largegnn.version import __version__
 
-if TYPE_CHECKING:  # a run folder can be read without polars
-    import polars as pl
-
-    from largegnn.export.info import ExportInfo
+if TYPE_CHECKING:
+    from largegnn.matching.match import MatchOutcome
     from largegnn.run import RunSummary
     from largegnn.settings import ReportSettings
 
@@ -51,6 +53,12 @@ class ReportInputs:
     duplicates: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
     relations: RelationAlignment = field(default_factory=RelationAlignment.empty)
     literals: Literals | None = None
+
+    @property
+    def match(self) -> MatchOutcome:
+        """The outcome of the decision; only a run with pairs is reported."""
+        assert self.summary.match is not None
+        return self.summary.match
 
 
 @dataclass(frozen=True)
@@ -88,18 +96,12 @@ def report(
 
 def alignment_tsv(inputs: ReportInputs, path: Path) -> int:
     """The accepted pairs, with score, evidence and, where it is calibrated, confidence."""
-    from largegnn.export.table import alignment_table
-    from largegnn.export.tabular import write_tsv
-
     info = _info(inputs)
     return write_tsv(alignment_table(inputs.alignment, inputs.names, calibrated=info.calibrated), path, info)
 
 
 def alignment_parquet(inputs: ReportInputs, path: Path) -> int:
     """All candidate pairs."""
-    from largegnn.export.table import alignment_table
-    from largegnn.export.tabular import write_parquet
-
     info = _info(inputs)
     table = alignment_table(inputs.alignment, inputs.names, accepted_only=False, calibrated=info.calibrated)
     return write_parquet(table, path, info)
@@ -157,8 +159,6 @@ def export_info(
     prefixes: Mapping[str, str] | None = None,
 ) -> ExportInfo:
     """The origin of an alignment, for the head of its files; `base_iri` and `prefixes` are for RDF forms."""
-    from largegnn.export.info import ExportInfo
-
     settings, match = summary.settings, summary.match
     assert match is not None, "only a run with pairs is exported"
     return ExportInfo(
@@ -181,8 +181,6 @@ def export_info(
 
 def _write_tsv(table: pl.DataFrame, names: tuple[str, ...], path: Path) -> int:
     """A table as TSV; tabs and line breaks in the columns `names` are escaped."""
-    from largegnn.export.tabular import plain_names, write_tsv_rows
-
     plain = table.with_columns(plain_names(table[name]).alias(name) for name in names)
     write_files({path: lambda sink: write_tsv_rows(plain, sink)})
     return len(table)

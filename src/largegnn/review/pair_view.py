@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,6 @@ __all__ = ["PairView", "PairViewer", "Picture", "audit_sample", "counterparts", 
 
 AUDIT_SEED = 20_240_229
 _MOST_MATCHED, _MOST_OTHERS = 7, 4  # rows of the picture
-_ROW, _TOP = 34, 14  # heights in it
 
 
 @dataclass(frozen=True)
@@ -97,17 +96,14 @@ def audit_sample(alignment: Alignment, size: int) -> IntArray:
 class Neighbor:
     """A neighbour with the relations that lead to it, `^` before one that points to the entity."""
 
-    entity: int
     label: str
     iri: str
     relations: str
 
 
-@dataclass(frozen=True)
-class PictureRow:
+class PictureRow(NamedTuple):
     """Neighbours at one height; both are given, and joined, where they are counterparts."""
 
-    y: int
     source: Neighbor | None
     target: Neighbor | None
     is_matched: bool
@@ -122,12 +118,6 @@ class Picture:
     rows: tuple[PictureRow, ...]
     num_matched: int
     more: tuple[int, int]
-    height: int
-
-    @property
-    def middle(self) -> int:
-        """The height of the two entities."""
-        return self.height // 2
 
 
 def counterparts(task: AlignmentTask, alignment: Alignment, seeds_from: SeedsFrom) -> dict[int, int]:
@@ -140,37 +130,29 @@ def draw_neighborhoods(
     index: NeighborIndex, labels: Labels, partner: dict[int, int], source: int, target: int
 ) -> Picture:
     """The picture of a pair; `partner` maps source entities to their counterparts."""
-    near = index.of(source), index.of(target)
-    matched = [one for one in near[0] if partner.get(one, -1) in near[1]]
-    shown = matched[:_MOST_MATCHED]
-    matched_targets = {partner[one] for one in matched}
-    others = [
-        [one for one in near[0] if one not in set(matched)][:_MOST_OTHERS],
-        [one for one in near[1] if one not in matched_targets][:_MOST_OTHERS],
+    near, far = index.of(source), index.of(target)
+    matched = {one: partner[one] for one in near if partner.get(one, -1) in far}
+    shown = list(matched.items())[:_MOST_MATCHED]
+    matched_targets = set(matched.values())
+    others = [one for one in near if one not in matched][:_MOST_OTHERS]
+    far_others = [one for one in far if one not in matched_targets][:_MOST_OTHERS]
+    rows = [(_neighbor(labels, one, near), _neighbor(labels, other, far), True) for one, other in shown]
+    rows += [
+        (_neighbor(labels, one, near), _neighbor(labels, other, far), False)
+        for one, other in itertools.zip_longest(others, far_others)
     ]
-    pairs: list[tuple[int | None, int | None]] = [(one, partner[one]) for one in shown]
-    pairs += itertools.zip_longest(others[0], others[1])
-    rows = tuple(
-        PictureRow(
-            _TOP + _ROW * place + _ROW // 2,
-            None if one is None else _neighbor(labels, one, near[0][one]),
-            None if other is None else _neighbor(labels, other, near[1][other]),
-            place < len(shown),
-        )
-        for place, (one, other) in enumerate(pairs)
-    )
-    drawn = (sum(row.source is not None for row in rows), sum(row.target is not None for row in rows))
     return Picture(
         labels.label(source),
         labels.label(target),
-        rows,
+        tuple(PictureRow(*row) for row in rows),
         len(matched),
-        (len(near[0]) - drawn[0], len(near[1]) - drawn[1]),
-        2 * _TOP + _ROW * max(len(rows), 2),
+        (len(near) - len(shown) - len(others), len(far) - len(shown) - len(far_others)),
     )
 
 
-def _neighbor(labels: Labels, entity: int, hops: list[Hop]) -> Neighbor:
-    names = [("" if hop.is_forward else "^") + labels.relation(hop.relation) for hop in hops]
+def _neighbor(labels: Labels, entity: int | None, near: Mapping[int, list[Hop]]) -> Neighbor | None:
+    if entity is None:
+        return None
+    names = [("" if hop.is_forward else "^") + labels.relation(hop.relation) for hop in near[entity]]
     more = f" +{len(names) - 1}" if len(names) > 1 else ""
-    return Neighbor(entity, labels.label(entity), labels.iri(entity), names[0] + more)
+    return Neighbor(labels.label(entity), labels.iri(entity), names[0] + more)

@@ -80,11 +80,6 @@ class ReviewSession:
         self.worklist = Worklist(task, self._viewer.labels, alignment, selected, self.threshold)
         self._rows = tuple(Rows(alignment.pairs[:, side], task.num_entities) for side in (0, 1))
         self._lock = threading.Lock()
-        self._verdict = np.zeros(len(alignment.pairs), dtype=np.int8)
-        self._decisions: dict[_Pair, list[Decision]] = {}
-        self._verdicts: dict[_Pair, Verdict] = {}
-        self._decided: dict[int, int] = {}
-        """The rows decided on, with the code of the verdict."""
         self._read_log()
 
     def prepare(self) -> None:
@@ -144,14 +139,11 @@ class ReviewSession:
 
     def progress(self) -> Progress:
         """The counts of decisions, and the precision on the random sample."""
-        with self._lock:
-            codes = np.fromiter(self._decided.values(), np.int64, len(self._decided))
-        counts = np.bincount(codes, minlength=len(_CODES)).tolist()
+        _, accepted, rejected, unsure, disputed = np.bincount(self._verdict, minlength=len(_CODES)).tolist()
         sample = self._verdict[self.worklist.audit]
         right, judged = int((sample == 1).sum()), int(((sample == 1) | (sample == 2)).sum())
         low, high = wilson_interval(right, judged)
-        _, accepted, rejected, unsure, disputed = counts
-        decided, total = sum(counts[1:]), len(self.worklist.rows)
+        decided, total = accepted + rejected + unsure + disputed, len(self.worklist.rows)
         return Progress(decided, total, accepted, rejected, unsure, disputed, judged, right, len(sample), low, high)
 
     def _named(self, row: int) -> tuple[str, str]:
@@ -169,8 +161,9 @@ class ReviewSession:
 
     def _read_log(self) -> None:
         """Compute all verdicts anew from the log."""
-        self._verdict[list(self._decided)] = 0
-        self._decisions, self._verdicts, self._decided = {}, {}, {}
+        self._verdict = np.zeros(len(self.alignment.pairs), dtype=np.int8)
+        self._decisions: dict[_Pair, list[Decision]] = {}
+        self._verdicts: dict[_Pair, Verdict] = {}
         self._update(self.log.decisions())
 
     def _update(self, decisions: list[Decision]) -> None:
@@ -181,4 +174,4 @@ class ReviewSession:
             self._verdicts[pair] = verdicts(self._decisions[pair])[pair]
             row = self._row(*pair)
             if row is not None:
-                self._decided[row] = self._verdict[row] = _CODES.index(self._verdicts[pair].decision)
+                self._verdict[row] = _CODES.index(self._verdicts[pair].decision)

@@ -6,9 +6,8 @@ relations. Cost: one pass over the pairs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import polars as pl
 
 from largegnn.artifacts import (
     MAPPINGS,
@@ -20,11 +19,9 @@ from largegnn.artifacts import (
     RelationAlignment,
     TaskNames,
 )
+from largegnn.data.vocabulary import name_column
 
-if TYPE_CHECKING:
-    import polars as pl
-
-__all__ = ["duplicates_table", "relations_table", "unmatched_table"]
+__all__ = ["duplicates_table", "partners", "relations_table", "unmatched_table"]
 
 _EQUAL = "equal names, no value differs"
 _SHARED = "same counterpart"
@@ -37,29 +34,21 @@ def unmatched_table(task: AlignmentTask, names: TaskNames, alignment: Alignment)
     Columns side, entity, reason, best_candidate, matched_with (the entity that the best candidate is accepted with),
     score.
     """
-    import polars as pl
-
-    from largegnn.data.vocabulary import name_column
-
     reasons = alignment.reasons
     rows = np.flatnonzero((reasons != REASONS.index("aligned")) & (reasons != REASONS.index("seed")))
     best, score = _best_candidates(alignment, task.num_entities)
     candidate = best[rows]
-    matched_with = np.where(candidate >= 0, _partners(alignment, task.num_entities)[candidate], -1)
+    matched_with = np.where(candidate >= 0, partners(alignment, task.num_entities)[candidate], -1)
     entities = name_column(names.entities)
     return pl.DataFrame(
         {
-            "side": np.where(rows < task.num_source_entities, "source", "target"),
+            "side": _sides(task, rows),
             "entity": entities.gather(rows),
-            "reason": pl.Series(list(REASONS)).gather(reasons[rows].astype(np.int64)),
+            "reason": pl.Series(REASONS).gather(reasons[rows].astype(np.int64)),
             "best_candidate": entities.gather(_or_null(candidate)),
             "matched_with": entities.gather(_or_null(matched_with)),
-            "score": pl.Series(np.where(candidate >= 0, score[rows], np.nan)).cast(pl.Float32).fill_nan(None),
-        },
-        schema={
-            **dict.fromkeys(("side", "entity", "reason", "best_candidate", "matched_with"), pl.String),
-            "score": pl.Float32,
-        },
+            "score": pl.Series(np.where(candidate >= 0, score[rows], np.nan), dtype=pl.Float32).fill_nan(None),
+        }
     )
 
 
@@ -70,28 +59,21 @@ def duplicates_table(task: AlignmentTask, names: TaskNames, alignment: Alignment
     candidate is accepted with another entity of its side although it scores nearly as high.
     Columns side, entity, duplicate, because, counterpart and score (of the entity with the counterpart).
     """
-    import polars as pl
-
-    from largegnn.data.vocabulary import name_column
-
     shared, counterparts, scores = _shared_counterparts(alignment)
     known = {tuple(sorted(pair)) for pair in equal.tolist()}
     is_new = np.array([tuple(sorted(pair)) not in known for pair in shared.tolist()], dtype=bool)
     pairs = np.concatenate([equal.astype(np.int64), shared[is_new]])
     entities = name_column(names.entities)
+    unknown = pl.Series([None] * len(equal), dtype=pl.Float32)
     return pl.DataFrame(
         {
-            "side": np.where(pairs[:, 0] < task.num_source_entities, "source", "target"),
+            "side": _sides(task, pairs[:, 0]),
             "entity": entities.gather(pairs[:, 0]),
             "duplicate": entities.gather(pairs[:, 1]),
-            "because": [_EQUAL] * len(equal) + [_SHARED] * int(is_new.sum()),
+            "because": pl.Series([_EQUAL] * len(equal) + [_SHARED] * int(is_new.sum()), dtype=pl.String),
             "counterpart": entities.gather(_or_null(np.concatenate([np.full(len(equal), -1), counterparts[is_new]]))),
-            "score": pl.Series([None] * len(equal) + scores[is_new].tolist(), dtype=pl.Float32),
-        },
-        schema={
-            **dict.fromkeys(("side", "entity", "duplicate", "because", "counterpart"), pl.String),
-            "score": pl.Float32,
-        },
+            "score": pl.concat([unknown, pl.Series(scores[is_new], dtype=pl.Float32)]),
+        }
     )
 
 
@@ -102,37 +84,36 @@ def relations_table(relations: RelationAlignment, names: TaskNames) -> pl.DataFr
     `head tail = head tail`, the source's before the target's; an `inverse` one has the target's ends in the order of
     the source's.
     """
-    import polars as pl
-
     sources, targets = (names.relations.take(relations.pairs[:, side]) for side in (0, 1))
     return pl.DataFrame(
         {
-            "source": sources,
-            "target": targets,
-            "inverse": np.array(relations.is_inverse),
-            "mapping": [MAPPINGS[code] for code in relations.mappings().tolist()],
-            "score": np.array(relations.scores),
-            "source_share": np.array(relations.source_shares),
-            "target_share": np.array(relations.target_shares),
-            "count": np.array(relations.counts),
-            "examples": [_examples(rows, names) for rows in relations.examples.tolist()],
-        },
-        schema={
-            "source": pl.String,
-            "target": pl.String,
-            "inverse": pl.Boolean,
-            "mapping": pl.String,
-            **dict.fromkeys(("score", "source_share", "target_share"), pl.Float32),
-            "count": pl.Int64,
-            "examples": pl.String,
-        },
+            "source": pl.Series(sources, dtype=pl.String),
+            "target": pl.Series(targets, dtype=pl.String),
+            "inverse": pl.Series(np.array(relations.is_inverse), dtype=pl.Boolean),
+            "mapping": pl.Series(MAPPINGS).gather(relations.mappings().astype(np.int64)),
+            "score": pl.Series(np.array(relations.scores), dtype=pl.Float32),
+            "source_share": pl.Series(np.array(relations.source_shares), dtype=pl.Float32),
+            "target_share": pl.Series(np.array(relations.target_shares), dtype=pl.Float32),
+            "count": pl.Series(np.array(relations.counts), dtype=pl.Int64),
+            "examples": pl.Series([_examples(rows, names) for rows in relations.examples.tolist()], dtype=pl.String),
+        }
     )
+
+
+def partners(alignment: Alignment, num_entities: int) -> IntArray:
+    """The entity that each entity is accepted with (n,), -1 for unmatched ones."""
+    partner = np.full(num_entities, -1, dtype=np.int64)
+    accepted = alignment.pairs[alignment.accepted]
+    partner[accepted[:, 0]], partner[accepted[:, 1]] = accepted[:, 1], accepted[:, 0]
+    return partner
+
+
+def _sides(task: AlignmentTask, entities: IntArray) -> pl.Series:
+    return pl.Series(("source", "target")).gather((entities >= task.num_source_entities).astype(np.int64))
 
 
 def _or_null(ids: IntArray) -> pl.Series:
     """Ids (m,), null for -1."""
-    import polars as pl
-
     return pl.Series(ids.astype(np.int64)).replace(-1, None)
 
 
@@ -147,21 +128,13 @@ def _best_candidates(alignment: Alignment, num_entities: int) -> tuple[IntArray,
     return best, score
 
 
-def _partners(alignment: Alignment, num_entities: int) -> IntArray:
-    """The entity that each entity is accepted with (n,), -1 for unmatched ones."""
-    partner = np.full(num_entities, -1, dtype=np.int64)
-    accepted = alignment.pairs[alignment.accepted]
-    partner[accepted[:, 0]], partner[accepted[:, 1]] = accepted[:, 1], accepted[:, 0]
-    return partner
-
-
 def _shared_counterparts(alignment: Alignment) -> tuple[IntArray, IntArray, FloatArray]:
     """Entities whose best candidate is matched elsewhere, with its partner (d, 2), the candidate and the score (d,)."""
     accepted = alignment.accepted
     usual = float(np.median(alignment.scores[accepted])) if accepted.any() else np.inf
     found: list[tuple[IntArray, IntArray, FloatArray]] = []
     size = int(alignment.pairs.max(initial=-1)) + 1
-    partner = _partners(alignment, size)
+    partner = partners(alignment, size)
     score_of = np.zeros(size, dtype=np.float32)
     score_of[alignment.pairs[accepted]] = alignment.scores[accepted, None]
     for side, ranks in ((0, alignment.source_ranks), (1, alignment.target_ranks)):

@@ -6,9 +6,8 @@ Cost: a pass over arrays; some milliseconds for a hundred thousand pairs.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import polars as pl
@@ -60,8 +59,7 @@ class Worklist:
         self.has_contradictions = bool(self._contradicts.any())
         self.audit = audit_sample(alignment, AUDIT_SIZE)
         self._in_audit = np.isin(self.rows, self.audit)
-        self._lists: dict[Filters, IntArray] = {}
-        self._lock = threading.Lock()
+        self._last_lists = lru_cache(_MOST_LISTS)(self._filtered)
         self._shuffled = np.random.default_rng(0).permutation(len(self.rows))
 
     def prepare(self) -> None:
@@ -70,24 +68,14 @@ class Worklist:
 
     def find(self, filters: Filters, verdict: IntArray) -> IntArray:
         """The rows of the alignment that pass the filters, in order; `verdict` (p,) is 0 for undecided pairs."""
-        rows = self._ordered(replace(filters, decided="all"))
+        rows = self._last_lists(replace(filters, decided="all"))
         if filters.decided == "all":
             return rows
         wanted: IntArray = rows[(verdict[rows] == 0) == (filters.decided == "open")]
         return wanted
 
-    def _ordered(self, filters: Filters) -> IntArray:
-        """The rows by all filters but `decided`, which alone changes; the last few lists are kept."""
-        with self._lock:
-            found = self._lists.pop(filters, None)
-            if found is None:
-                found = self._filtered(filters)
-            self._lists[filters] = found
-            while len(self._lists) > _MOST_LISTS:
-                self._lists.pop(next(iter(self._lists)))
-        return found
-
     def _filtered(self, filters: Filters) -> IntArray:
+        """The rows by all filters but `decided`, which alone changes."""
         keep = (self._rating >= filters.low) & (self._rating <= filters.high)
         if filters.state in STATES[1:]:
             keep &= self.states == STATES.index(filters.state)

@@ -5,7 +5,7 @@ In: JSON text. Out: typed queries by the rules of the published schemas; other t
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sized
 from typing import Any, Literal, TypeVar
 
 from pydantic import (
@@ -16,16 +16,18 @@ from pydantic import (
     StrictFloat,
     StrictInt,
     StrictStr,
+    TypeAdapter,
     ValidationError,
     model_validator,
 )
 
 from largegnn.errors import InputError
 
-__all__ = ["MOST_QUERIES", "ExtendQuery", "PropertyQuery", "Query", "read_extend", "read_queries"]
+__all__ = ["MOST_QUERIES", "ExtendQuery", "PropertyQuery", "Query", "read_align", "read_extend", "read_queries"]
 
 MOST_QUERIES = 1_000
-_Model = TypeVar("_Model", bound=BaseModel)
+_Read = TypeVar("_Read")
+_Sized = TypeVar("_Sized", bound=Sized)
 
 
 class EntityValue(BaseModel):
@@ -97,40 +99,48 @@ class ExtendQuery(BaseModel):
     properties: list[ExtendProperty]
 
 
+class AlignQuery(BaseModel):
+    """Entities to explain."""
+
+    entities: list[StrictStr]
+    side: StrictStr | None = None
+
+
 def read_queries(text: str) -> dict[str, Query]:
     """A batch of queries by their keys."""
-    batch = _object(text, "a batch of queries")
-    if len(batch) > MOST_QUERIES:
-        raise InputError("too many queries at once", expected=f"at most {MOST_QUERIES:,}", found=f"{len(batch):,}")
-    return {key: _checked(Query, value, key) for key, value in batch.items()}
+    return _limited(_checked(_BATCH, text, "a batch of queries"), "queries")
 
 
 def read_extend(text: str) -> ExtendQuery:
     """A data extension query."""
-    found = _checked(ExtendQuery, _object(text, "a data extension query"), "extend")
-    if len(found.ids) > MOST_QUERIES:
-        raise InputError("too many entities at once", expected=f"at most {MOST_QUERIES:,}", found=f"{len(found.ids):,}")
+    found = _checked(_EXTEND, text, "a data extension query")
+    _limited(found.ids, "entities")
     return found
 
 
-def _object(text: str, what: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        raise InputError(f"{what} must be JSON") from None
-    if not isinstance(value, dict):
-        raise InputError(f"{what} must be a JSON object", found=type(value).__name__)
-    return value
+def read_align(body: bytes) -> AlignQuery:
+    """The entities to explain."""
+    found = _checked(_ALIGN, body, 'JSON such as {"entities": ["..."], "side": "source"}')
+    _limited(found.entities, "entities")
+    return found
 
 
-def _checked(kind: type[_Model], value: Any, where: str) -> _Model:
+_BATCH, _EXTEND, _ALIGN = TypeAdapter(dict[str, Query]), TypeAdapter(ExtendQuery), TypeAdapter(AlignQuery)
+
+
+def _checked(kind: TypeAdapter[_Read], text: str | bytes, what: str) -> _Read:
     try:
-        return kind.model_validate(value)
+        return kind.validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, (where, *first["loc"])))
-        problem = "this is not a query of the Reconciliation Service API 0.2"
-        raise InputError(problem, where=place[:200], found=first["msg"]) from None
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(f"this is not {what}", where=place[:200], found=first["msg"]) from None
+
+
+def _limited(found: _Sized, what: str) -> _Sized:
+    if len(found) > MOST_QUERIES:
+        raise InputError(f"too many {what} at once", expected=f"at most {MOST_QUERIES:,}", found=f"{len(found):,}")
+    return found
 
 
 def _text(value: str | bool | float) -> str:

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
@@ -25,8 +25,8 @@ from largegnn.review.labels import local_part
 from largegnn.review.templating import asset, render
 from largegnn.review.values import values_of
 from largegnn.services.catalogue import Catalogue
-from largegnn.services.guard import Guard, answer_errors, is_loopback
-from largegnn.services.queries import MOST_QUERIES, read_extend, read_queries
+from largegnn.services.guard import guarded_application, is_loopback, read_form
+from largegnn.services.queries import read_align, read_extend, read_queries
 from largegnn.services.reconciler import Reconciler
 from largegnn.version import __version__
 
@@ -44,10 +44,9 @@ Explain = Callable[[str, str | None], dict[str, Any]]
 
 def reconciliation_application(
     reconciler: Reconciler, title: str, explain: Explain, *, hosts: tuple[str, ...]
-) -> Guard:
+) -> FastAPI:
     """The application; `explain` gives the answer of `/align` for an entity by its name and side."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    answer_errors(app)
+    app = guarded_application(hosts=hosts, most_bytes=_MOST_BYTES, policy=_POLICY, loopback_may_read=True)
     catalogue = reconciler.catalogue
 
     @app.get("/")
@@ -57,8 +56,7 @@ def reconciliation_application(
 
     @app.post("/")
     async def post_service(request: Request) -> JSONResponse:
-        body = (await request.body()).decode("utf-8", "replace")
-        values = {name: found[0] for name, found in parse_qs(body, max_num_fields=100).items()}
+        values = await read_form(request)
         return JSONResponse(await run_in_threadpool(_answer, reconciler, title, _base(request), values))
 
     @app.get("/suggest/{kind}")
@@ -95,7 +93,7 @@ def reconciliation_application(
     def missing(request: Request, error: Exception) -> PlainTextResponse:
         return PlainTextResponse("this address does not exist\n", 404)
 
-    return Guard(app, hosts=hosts, most_bytes=_MOST_BYTES, policy=_POLICY, loopback_may_read=True)
+    return app
 
 
 def _answer(reconciler: Reconciler, title: str, base: str, values: Mapping[str, str]) -> dict[str, Any]:
@@ -196,19 +194,11 @@ def _is_from_another_machine(request: Request) -> bool:
 
 
 def _align_many(body: bytes, explain: Explain) -> dict[str, Any]:
-    try:
-        given = json.loads(body)
-        entities, side = given["entities"], given.get("side")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise InputError('the body must be JSON, as {"entities": ["..."], "side": "source"}') from None
-    if not isinstance(entities, list) or not all(isinstance(one, str) for one in entities):
-        raise InputError("entities must be a list of names")
-    if len(entities) > MOST_QUERIES:
-        raise InputError("too many entities at once", expected=f"at most {MOST_QUERIES:,}", found=f"{len(entities):,}")
+    given = read_align(body)
     found = []
-    for one in entities:
+    for one in given.entities:
         try:
-            found.append(explain(one, side))
+            found.append(explain(one, given.side))
         except InputError as error:
             found.append({"entity": one, "error": error.problem})
     return {"results": found}

@@ -3,7 +3,7 @@
     GET  /             the page                      GET  /worklist   a part of the list, by the filters
     GET  /pair/ROW     one pair                      POST /decide     save a decision, show the next pair
     POST /undo         undo the last decision        GET  /export/... decisions as TSV or SSSOM
-Access is checked by the `Guard`. A decision is on disk before its answer is sent.
+Access is checked by the guard. A decision is on disk before its answer is sent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import parse_qs
 
 import numpy as np
 from fastapi import FastAPI, Request
@@ -25,7 +24,7 @@ from largegnn.review.decisions import decisions_sssom, decisions_tsv
 from largegnn.review.session import ReviewSession
 from largegnn.review.templating import asset, render
 from largegnn.review.worklist import ORDERS, STATES, Filters
-from largegnn.services.guard import Guard, answer_errors
+from largegnn.services.guard import guarded_application, read_form
 
 __all__ = ["review_application"]
 
@@ -41,10 +40,9 @@ _STATIC = {
 
 def review_application(
     session: ReviewSession, info: ExportInfo, *, token: str, hosts: tuple[str, ...], reviewer: str = ""
-) -> Guard:
+) -> FastAPI:
     """The application over a session; `reviewer` is the name the page suggests."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    answer_errors(app)
+    app = guarded_application(hosts=hosts, most_bytes=_MOST_BYTES, token=token)
 
     @app.get("/")
     def page() -> HTMLResponse:
@@ -61,11 +59,11 @@ def review_application(
 
     @app.post("/decide")
     async def decide(request: Request) -> HTMLResponse:
-        return await run_in_threadpool(_decide, session, await _form(request))
+        return await run_in_threadpool(_decide, session, await read_form(request))
 
     @app.post("/undo")
     async def undo(request: Request) -> HTMLResponse:
-        return await run_in_threadpool(_undo, session, await _form(request))
+        return await run_in_threadpool(_undo, session, await read_form(request))
 
     @app.get("/export/decisions.tsv")
     def export_tsv() -> Response:
@@ -81,7 +79,7 @@ def review_application(
             return PlainTextResponse("this file does not exist\n", 404)
         return Response(asset(name), media_type=_STATIC[name])
 
-    return Guard(app, hosts=hosts, most_bytes=_MOST_BYTES, token=token)
+    return app
 
 
 def filters_of(values: Mapping[str, str]) -> Filters:
@@ -186,12 +184,6 @@ def _changed(text: str) -> HTMLResponse:
 def _download(text: str, name: str) -> Response:
     headers = {"content-disposition": f'attachment; filename="{name}"'}
     return Response(text, media_type="text/tab-separated-values; charset=utf-8", headers=headers)
-
-
-async def _form(request: Request) -> dict[str, str]:
-    """The fields of a form, the first of each name."""
-    body = (await request.body()).decode("utf-8", "replace")
-    return {name: found[0] for name, found in parse_qs(body, keep_blank_values=True, max_num_fields=100).items()}
 
 
 def _number(values: Mapping[str, str], name: str, default: int) -> int:

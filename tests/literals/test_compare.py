@@ -1,4 +1,4 @@
-"""The stage `literals`: what reviewers chose to look at teaches nothing about all others."""
+"""The step `literals`: what reviewers chose to look at teaches nothing about all others."""
 
 from __future__ import annotations
 
