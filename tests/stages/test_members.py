@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from largegnn.stages import train as stage
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, FloatArray, IntArray, SubgraphSet, TrainedModel
@@ -21,7 +22,6 @@ from largegnn.repartition import Repartitioner
 from largegnn.rounds import RoundsOutcome
 from largegnn.run import Run
 from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.stages import train as stage
 from tests.small_world import WORLD
 
 QUICK = ["train.dim=8", "train.epochs=2", "train.repartition_every=1", "train.negatives=100", "division.parts=2"]
