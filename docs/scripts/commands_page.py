@@ -66,9 +66,12 @@ def _rows(command: click.Command, context: click.Context) -> list[Row]:
     """Name and help of each parameter, those that `--help` hides among them."""
     found = []
     for parameter in command.get_params(context):
-        if isinstance(parameter, click.Option):
+        if isinstance(parameter, click.Option) and parameter.hidden:
             parameter.hidden = False
-        record = parameter.get_help_record(context)
+            record = parameter.get_help_record(context)
+            parameter.hidden = True
+        else:
+            record = parameter.get_help_record(context)
         if record is not None and not {"--help", "--help-all"} & set(parameter.opts):
             found.append((record[0], OF_SETTING.sub("", _text(record[1]))))
     return found

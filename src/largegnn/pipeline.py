@@ -15,6 +15,7 @@ import logging
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -73,11 +74,13 @@ def run_pipeline(
     store = _open_store(folder)
     with store.lock(), contextlib.ExitStack() as stack:
         inputs = read_input(given, settings.data, store) if files is None else RunInput(None, files)
-        step = Steps(store, STEPS, first=first, last=last, force=force, instead=instead)
+        note = partial(_note_start, store, inputs, settings)
+        step = Steps(store, STEPS, first=first, last=last, force=force, instead=instead, before_first=note)
         stack.enter_context(open_cluster(settings.cluster, store.folder, settings.device))
-        _note_start(store, inputs, settings)
         with contextlib.suppress(LastStepError):
             _align(step, store, inputs, settings)
+        if not step.computed:
+            note()
         if "train" in step.computed and instead is None and store.manifest.get("update") is not None:
             store.update_manifest(update=None)  # trained on everything, it is not an update any more
     return Run(settings, store, inputs.given)

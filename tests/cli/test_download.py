@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-import largegnn
+from largegnn import api
 from largegnn.cli.data import download_command as command
 from largegnn.datasets import download
 from largegnn.datasets.catalogue import DATASETS, DataSet, Listing, RemoteFile
@@ -68,7 +68,7 @@ def test_from_a_mirror_to_a_loaded_pair(mirror: Mirror, archive: Path, tmp_path:
     assert f"next     largegnn inspect {out / 'EN_FR_15K_V1'}" in ended.stdout
     assert "no published one is known" in ended.stdout
     assert "Sun et al." in ended.stdout
-    pair = largegnn.load(out / "EN_FR_15K_V1")
+    pair = api.load(out / "EN_FR_15K_V1")
     assert (pair.summary.layout, len(pair.task.triples), len(pair.task.train_links)) == ("openea", 4, 1)
     assert children(out) == ["EN_FR_15K_V1", "EN_FR_15K_V1-small.zip", "checksums.json"]
     assert "replace it with --force" in run("download", "EN_FR_15K_V1", "--out", out, expect=2).stderr
@@ -161,7 +161,7 @@ def test_an_unpublished_checksum_is_compared_with_the_last_time(
     mirror.bodies = {"/x.zip": make_zip(tmp_path / "new.zip", below("EN_FR_15K_V1", OPENEA)).read_bytes()}
     with pytest.raises(InputError, match=r"checksums\.json"):
         fetch("openea", out=tmp_path / "out", force=True)
-    assert largegnn.load(tmp_path / "out" / "EN_FR_15K_V1").task.num_entities == 6, "the old folder stays"
+    assert api.load(tmp_path / "out" / "EN_FR_15K_V1").task.num_entities == 6, "the old folder stays"
 
 
 def test_a_figshare_record_with_two_archives(
@@ -190,7 +190,7 @@ def test_a_figshare_record_with_two_archives(
         Path("dbpedia1m/EN_DE_1M"),
     ]
     for entry in facts["folders"]:
-        assert largegnn.load(entry["folder"]).summary.layout == "dbpedia1m"
+        assert api.load(entry["folder"]).summary.layout == "dbpedia1m"
 
 
 def test_no_mirror_has_it(mirror: Mirror, tmp_path: Path, known: dict[str, DataSet]) -> None:

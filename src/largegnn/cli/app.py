@@ -28,7 +28,7 @@ COMMANDS = {
     "compare": ("results", "Compare runs: the settings that differ, and the figures."),
     "explain": ("results", "Show why an entity is matched or unmatched."),
     "report": ("results", "Write the files of a finished run again."),
-    "export": ("results", "Write an alignment as TSV, Parquet, RDF, SSSOM and others, or its embeddings."),
+    "export": ("results", "Write an alignment as TSV, Parquet, RDF or SSSOM, or its embeddings."),
     "review": ("web", "Open a page to accept, reject and correct pairs."),
     "serve": ("web", "Serve a finished run to OpenRefine and others."),
     "divide": ("divide", "Merge two graphs at their seeds and divide them into subgraphs."),

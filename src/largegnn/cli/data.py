@@ -43,7 +43,7 @@ _COMPARED = {
 @click.option("--memory-gb", type=click.FloatRange(min=0.1), help="Memory to plan for. Default: what is free.")
 @options.json_option
 def inspect_command(request: options.RunRequest, memory_gb: float | None, as_json: bool) -> None:
-    """Count and measure two graphs, name the benchmark they are, and estimate what a run needs."""
+    """Count and measure two graphs, and estimate what a run needs; known benchmarks are named."""
     from largegnn import api  # polars and the like take a moment
     from largegnn.data.load import load_pair
 

@@ -247,10 +247,12 @@ def _flag(flag: str, setting: SettingInfo) -> Decorator:
 def _show_all(context: click.Context, _: click.Parameter, value: bool) -> None:
     """Print the help with every option."""
     if value:
-        for parameter in context.command.params:
-            if isinstance(parameter, click.Option):
-                parameter.hidden = False
+        hidden = [one for one in context.command.params if isinstance(one, click.Option) and one.hidden]
+        for option in hidden:
+            option.hidden = False
         click.echo(context.get_help())
+        for option in hidden:
+            option.hidden = True
         context.exit()
 
 

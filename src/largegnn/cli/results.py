@@ -129,7 +129,10 @@ def export_command(
     prefix: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Write an alignment as TSV, Parquet, RDF, SSSOM, for Neo4j or Wikidata, or its embeddings."""
+    """Write an alignment as TSV, Parquet, RDF or SSSOM, or its embeddings.
+
+    Other forms are for Neo4j and Wikidata.
+    """
     from largegnn.api import open_run
     from largegnn.export import file_of_form
 

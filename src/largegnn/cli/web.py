@@ -79,7 +79,10 @@ def review_command(
 @_host_option
 @click.option("--port", type=_PORT, default=8766, show_default=True, help="Port to listen on. 0: any free one.")
 def serve_command(run: Path, side: str, host: str, port: int) -> None:
-    """Serve a finished run: the Reconciliation Service API 0.2 at /, counterparts in plain JSON at /align."""
+    """Serve a finished run to OpenRefine and others.
+
+    The Reconciliation Service API 0.2 is at /, counterparts in plain JSON are at /align.
+    """
     from largegnn.api import open_run
 
     _need_web()

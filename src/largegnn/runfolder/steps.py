@@ -63,7 +63,8 @@ class Steps:
     """The steps of one run, in the order of `names`; call it inside `store.lock()`.
 
     `first` and `last` bound what may be computed, `force` names the first step to compute again. `instead` holds
-    functions that compute a step in another way than the pipeline does, from the same arguments.
+    functions that compute a step in another way than the pipeline does, from the same arguments. `before_first` is
+    called before the first step that is computed: until then nothing in the folder is changed.
     """
 
     def __init__(
@@ -75,7 +76,9 @@ class Steps:
         last: str | None = None,
         force: str | None = None,
         instead: Mapping[str, Callable[..., Any]] | None = None,
+        before_first: Callable[[], None] = lambda: None,
     ) -> None:
+        self._before_first = before_first
         self._store, self._names, self._instead = store, list(names), instead or {}
         self._first = 0 if first is None else self._index(first)
         self._last = len(names) - 1 if last is None else self._index(last)
@@ -85,6 +88,8 @@ class Steps:
         self._known: dict[tuple[int, int], str] = {}
         self._kept: list[Any] = []  # what `_known` speaks of must not be freed
         if force is not None:
+            if self._index(force) < self._first:
+                raise InputError(f"--force {force} comes before --from {first}", fix=f"start with --from {force}")
             self._forget_from(self._index(force))
 
     def __call__(self, name: str, function: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> _Result:
@@ -125,6 +130,8 @@ class Steps:
         print_: str,
         arguments: dict[str, Any],
     ) -> None:
+        if not self.computed:
+            self._before_first()
         self._forget_from(self._index(name))
         work = self.work_folder(name)
         if "work" in kwargs:
