@@ -30,7 +30,7 @@ Row = tuple[str, str]
 
 def render() -> str:
     """Return the page as it has to be."""
-    context = click.Context(app, info_name="largegnn")
+    context = click.Context(app, info_name="largegnn", **app.context_settings)
     commands = all_commands()
     rows = {name: _rows(command, inner) for name, (command, inner) in commands.items()}
     counts = Counter(row for found in rows.values() for row in found if row[0].startswith("-"))
@@ -48,7 +48,7 @@ def render() -> str:
 
 def all_commands() -> dict[str, tuple[click.Command, click.Context]]:
     """Every command by its full name, those of groups among them."""
-    context = click.Context(app, info_name="largegnn")
+    context = click.Context(app, info_name="largegnn", **app.context_settings)
     found = {}
     for name in COMMANDS:
         command = app.get_command(context, name)
