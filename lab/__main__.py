@@ -12,9 +12,9 @@ import json
 import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from lab import CONFIGS, RESULTS, ROOT
 from lab.systems import TABLES, PaperSystem, Table, read_systems
@@ -27,38 +27,48 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 _log = logging.getLogger("largegnn.lab")
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="The laboratory of LargeGNN.")
+
+
+@click.group()
+def app() -> None:
+    """The laboratory of LargeGNN."""
 
 
 @app.command("reproduce")
+@click.option("--table", multiple=True, help=f"One of {', '.join(TABLES)}. May be repeated. Default: all.")
+@click.option("--data", type=options.PATH, default=Path("data"), help="Folder of the data set folders.")
+@click.option(
+    "--repeats", type=click.IntRange(min=1), default=3, help="Runs of each system, with random seeds 0, 1, ..."
+)
+@click.option("--dataset", multiple=True, help="Only this data set. May be repeated.")
+@click.option("--system", multiple=True, help="Only this system. May be repeated.")
+@click.option("--work", type=options.PATH, default=Path("runs/reproduce"), help="Folder for runs, records and tables.")
+@click.option("--results", type=options.PATH, help="Folder of records. What has a record is not run.")
+@click.option("--configs", type=options.PATH, default=CONFIGS, help="Folder of the systems' files.")
+@click.option("--device", default="auto", help="Device: auto, cpu or cuda.")
+@click.option("--keep-runs", is_flag=True, help="Keep the run folders of finished runs.")
+@click.option(
+    "--supersede",
+    metavar="REASON",
+    help="Make records anew that were made with other settings or do not say their origin. "
+    "The old ones move to the folder superseded, with this reason.",
+)
+@click.option("--dry-run", is_flag=True, help="List what is missing and run nothing.")
+@options.json_option
 def reproduce_command(
-    table: Annotated[
-        list[str] | None, typer.Option("--table", help=f"One of {', '.join(TABLES)}. May be repeated. Default: all.")
-    ] = None,
-    data: Annotated[Path, typer.Option("--data", help="Folder of the data set folders.")] = Path("data"),
-    repeats: Annotated[
-        int, typer.Option("--repeats", min=1, help="Runs of each system, with random seeds 0, 1, ...")
-    ] = 3,
-    dataset: Annotated[list[str] | None, typer.Option("--dataset", help="Only this data set. May be repeated.")] = None,
-    system: Annotated[list[str] | None, typer.Option("--system", help="Only this system. May be repeated.")] = None,
-    work: Annotated[Path, typer.Option("--work", help="Folder for runs, records and tables.")] = Path("runs/reproduce"),
-    results: Annotated[
-        Path | None, typer.Option("--results", help="Folder of records. What has a record is not run.")
-    ] = None,
-    configs: Annotated[Path, typer.Option("--configs", help="Folder of the systems' files.")] = CONFIGS,
-    device: Annotated[str, typer.Option("--device", help="Device: auto, cpu or cuda.")] = "auto",
-    keep_runs: Annotated[bool, typer.Option("--keep-runs", help="Keep the run folders of finished runs.")] = False,
-    supersede: Annotated[
-        str | None,
-        typer.Option(
-            "--supersede",
-            metavar="REASON",
-            help="Make records anew that were made with other settings or do not say their origin. "
-            "The old ones move to the folder superseded, with this reason.",
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what is missing and run nothing.")] = False,
-    as_json: options.JsonOption = False,
+    table: tuple[str, ...],
+    data: Path,
+    repeats: int,
+    dataset: tuple[str, ...],
+    system: tuple[str, ...],
+    work: Path,
+    results: Path | None,
+    configs: Path,
+    device: str,
+    keep_runs: bool,
+    supersede: str | None,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Run what is missing of the paper's tables, and show the paper's figures beside ours. Resumes by itself."""
     from lab.records import read_results
@@ -84,21 +94,21 @@ def reproduce_command(
     _show(systems, records, tables, work, absent, as_json)
 
 
-def _tables(names: list[str] | None) -> list[Table]:
-    for name in names or []:
+def _tables(names: tuple[str, ...]) -> list[Table]:
+    for name in names:
         if name not in TABLES:
             raise InputError(f"the paper has no table {name!r}", expected=f"one of {', '.join(TABLES)}")
     return [table for table in TABLES if not names or table in names]
 
 
 def _chosen(
-    systems: list[PaperSystem], tables: list[Table], datasets: list[str] | None, names: list[str] | None
+    systems: list[PaperSystem], tables: list[Table], datasets: tuple[str, ...], names: tuple[str, ...]
 ) -> list[PaperSystem]:
     for given, known, what in (
         (datasets, {system.dataset for system in systems}, "data set"),
         (names, {system.name for system in systems}, "system"),
     ):
-        for name in given or []:
+        for name in given:
             if name not in known:
                 raise InputError(f"no {what} is called {name!r}", expected=f"one of {', '.join(sorted(known))}")
     return [
@@ -151,7 +161,7 @@ def _show(
         (work / "tables.json").write_text(text, encoding="utf-8")
     except OSError as error:
         raise StorageError(f"cannot write the tables to {work}: {error.strerror or error}") from error
-    typer.echo(text if as_json else markdown, nl=False)
+    click.echo(text if as_json else markdown, nl=False)
     _log.info("tables: %s and %s", work / "tables.md", work / "tables.json")
 
 
@@ -161,7 +171,7 @@ def tables_command() -> None:
     from lab.pages import write_pages
 
     for page in write_pages():
-        typer.echo(f"written: {page.relative_to(ROOT)}")
+        click.echo(f"written: {page.relative_to(ROOT)}")
 
 
 @app.command("words")
@@ -170,21 +180,20 @@ def words_command() -> None:
     from lab.words import check_words
 
     found = check_words()
-    typer.echo("".join(f"{line}\n" for line in found), nl=False)
-    raise typer.Exit(1 if found else 0)
+    click.echo("".join(f"{line}\n" for line in found), nl=False)
+    raise click.exceptions.Exit(1 if found else 0)
 
 
 @app.command("supersede")
-def supersede_command(
-    file: Annotated[str, typer.Argument(help="A file of lines in lab/results, without its ending.")],
-    key: Annotated[str, typer.Argument(help="The key of a record; * stands for anything.")],
-    reason: Annotated[str, typer.Argument(help="Why the records are replaced.")],
-) -> None:
+@click.argument("file", help="A file of lines in lab/results, without its ending.")
+@click.argument("key", help="The key of a record; * stands for anything.")
+@click.argument("reason", help="Why the records are replaced.")
+def supersede_command(file: str, key: str, reason: str) -> None:
     """Move records of a benchmark to lab/results/superseded. Their benchmark then makes them again."""
     from lab.lines import supersede_lines
 
     moved = supersede_lines(RESULTS / f"{file}.jsonl", key, reason)
-    typer.echo(f"{moved} records moved to lab/results/superseded")
+    click.echo(f"{moved} records moved to lab/results/superseded")
 
 
 def main() -> None:

@@ -9,14 +9,11 @@ import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
-import typer
 
 import largegnn
 from lab.quickstart import commands
-from largegnn.cli.app import app
 from largegnn.settings import Settings, WorldSettings, describe
 
 ROOT = Path(__file__).parents[1]
@@ -104,14 +101,12 @@ def commands_of(path: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_commands_options_and_settings_of_the_examples_exist(path: Path) -> None:
-    group: Any = typer.main.get_command(app)
+    commands = {name: command for name, (command, _) in script("commands_page").all_commands().items()}
     known = {setting.key for model in (Settings, WorldSettings) for setting in describe(model)}
     for name, *words in commands_of(path):
-        assert name in group.commands, f"largegnn {name}"
-        command = group.commands[name]
-        command = command.commands[words[0]] if hasattr(command, "commands") else command
-        parameters = command.params
-        options = {option for one in parameters for option in (*one.opts, *one.secondary_opts)} | {"--help"}
+        command = commands.get(name) or commands.get(f"{name} {words[0]}")
+        assert command is not None, f"largegnn {name}"
+        options = {option for one in command.params for option in (*one.opts, *one.secondary_opts)} | {"--help"}
         for index, word in enumerate(words):
             assert not word.startswith("--") or word in options, f"largegnn {name} {word}"
             if word == "--set" and "=" in words[index + 1]:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import typer
+import click
 
-from largegnn.cli.app import app
+from largegnn.cli.app import COMMANDS, app
 
 PAGE = Path(__file__).parents[1] / "reference" / "commands.md"
 HEAD = """# Commands
@@ -32,41 +30,49 @@ Row = tuple[str, str]
 
 def render() -> str:
     """Return the page as it has to be."""
-    group: Any = typer.main.get_command(app)
-    context = typer.Context(group, info_name="largegnn")
-    commands = dict(_commands(group, context))
+    context = click.Context(app, info_name="largegnn", **app.context_settings)
+    commands = all_commands()
     rows = {name: _rows(command, inner) for name, (command, inner) in commands.items()}
     counts = Counter(row for found in rows.values() for row in found if row[0].startswith("-"))
     shared = [row for row, count in counts.items() if count >= SHARED]
-    blocks = [HEAD, "## Shared options\n\n" + _table(_rows(group, context) + shared)]
+    blocks = [HEAD, "## Shared options\n\n" + _table(_rows(app, context) + shared)]
     for name, (command, inner) in commands.items():
         usage = command.get_usage(inner).removeprefix("Usage: ")
         own = [row for row in rows[name] if row not in shared]
-        blocks.append(f"## {name}\n\n{_text(command.help)}\n\n```\n{usage}\n```")
+        blocks.append(f"## {name}\n\n{_text(command.help or '')}\n\n```\n{usage}\n```")
         blocks += [_table(own)] if own else []
         others = ", ".join(f"`{_long(row[0])}`" for row in rows[name] if row in shared)
         blocks += [f"Shared: {others}."] if others else []
     return "\n\n".join(block.strip() for block in blocks) + "\n"
 
 
-def _commands(group: Any, context: typer.Context) -> Iterator[tuple[str, tuple[Any, typer.Context]]]:
+def all_commands() -> dict[str, tuple[click.Command, click.Context]]:
     """Every command by its full name, those of groups among them."""
-    for name, command in group.commands.items():
-        inner = typer.Context(command, info_name=name, parent=context)
-        if hasattr(command, "commands"):
-            yield from ((f"{name} {below}", found) for below, found in _commands(command, inner))
+    context = click.Context(app, info_name="largegnn", **app.context_settings)
+    found = {}
+    for name in COMMANDS:
+        command = app.get_command(context, name)
+        assert command is not None
+        inner = click.Context(command, info_name=name, parent=context, max_content_width=120)
+        if isinstance(command, click.Group):
+            for below, member in command.commands.items():
+                found[f"{name} {below}"] = member, click.Context(member, info_name=below, parent=inner)
         else:
-            yield name, (command, inner)
+            found[name] = command, inner
+    return found
 
 
-def _rows(command: Any, context: typer.Context) -> list[Row]:
+def _rows(command: click.Command, context: click.Context) -> list[Row]:
     """Name and help of each parameter, those that `--help` hides among them."""
     found = []
     for parameter in command.get_params(context):
-        hidden, parameter.hidden = getattr(parameter, "hidden", False), False
-        record = parameter.get_help_record(context)
-        parameter.hidden = hidden
-        if record is not None and "--help" not in parameter.opts and "--help-all" not in parameter.opts:
+        if isinstance(parameter, click.Option) and parameter.hidden:
+            parameter.hidden = False
+            record = parameter.get_help_record(context)
+            parameter.hidden = True
+        else:
+            record = parameter.get_help_record(context)
+        if record is not None and not {"--help", "--help-all"} & set(parameter.opts):
             found.append((record[0], OF_SETTING.sub("", _text(record[1]))))
     return found
 

@@ -9,14 +9,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from largegnn.cli.app import app
 from largegnn.cli.options import FLAGS
-from largegnn.settings import PRESETS, WORLD_PRESETS, Section, Settings, WorldSettings, describe, toml_value
-from largegnn.settings.describe import SettingInfo
+from largegnn.settings import (
+    PRESETS,
+    WORLD_PRESETS,
+    Section,
+    SettingInfo,
+    Settings,
+    WorldSettings,
+    describe,
+    toml_value,
+)
 
 PAGE = Path(__file__).parents[1] / "reference" / "settings.md"
+FLAG_OF_KEY = {key: flag for flag, key in FLAGS.items()}
 MOST_SHOWN = 90  # characters of a default
 HEAD = """# Settings
 
@@ -48,19 +54,10 @@ def render() -> str:
     return "\n\n".join(block.strip() for block in blocks) + "\n"
 
 
-def _flag_of_key() -> dict[str, str]:
-    """The flag of each setting that a command has one for."""
-    group: Any = typer.main.get_command(app)
-    there = {name for command in group.commands.values() for option in command.params for name in option.opts}
-    flags = {key: flag.split("/")[0] for flag, key in FLAGS.items()}
-    return {key: flag for key, flag in flags.items() if flag in there}
-
-
 def _table(settings: Iterable[SettingInfo]) -> str:
     rows = ["| setting | default | meaning |", "|---|---|---|"]
-    flags = _flag_of_key()
     for setting in settings:
-        flag = f"<br>`{flags[setting.key]}`" if setting.key in flags else ""
+        flag = f"<br>`{FLAG_OF_KEY[setting.key]}`" if setting.key in FLAG_OF_KEY else ""
         default = toml_value(setting.default).replace("|", r"\|")
         default = "a list" if len(default) > MOST_SHOWN else f"`{default}`"
         names = _values(setting)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from lab import reproduce as reproducing
 from lab.__main__ import app

@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from largegnn.errors import ArtifactError, InputError, LargeGNNError, StorageError, TrainingError
+from largegnn.errors import ArtifactError, HelperError, InputError, LargeGNNError, StorageError, TrainingError
 from largegnn.version import __version__
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AlignmentResult",
     "ArtifactError",
+    "HelperError",
     "InputError",
     "LargeGNNError",
     "Settings",

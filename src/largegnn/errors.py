@@ -3,13 +3,14 @@
 LargeGNNError
 ├── InputError      the user can fix it: a file, a setting, a flag           exit code 2
 ├── StorageError    the machine refused: disk full, folder not writable      exit code 3
-├── TrainingError   training diverged: the loss is not a number           exit code 4
+├── HelperError     a helper process was lost, out of memory for example     exit code 3
+├── TrainingError   training diverged: the loss is not a number              exit code 4
 └── ArtifactError   the program is wrong: a value in an impossible state     a bug, exit code 1
 """
 
 from __future__ import annotations
 
-__all__ = ["ArtifactError", "InputError", "LargeGNNError", "StorageError", "TrainingError"]
+__all__ = ["ArtifactError", "HelperError", "InputError", "LargeGNNError", "StorageError", "TrainingError"]
 
 
 class LargeGNNError(Exception):
@@ -44,6 +45,12 @@ class InputError(LargeGNNError):
 
 class StorageError(LargeGNNError):
     """The run folder could not be written or locked; what was finished before is intact."""
+
+    exit_code = 3
+
+
+class HelperError(LargeGNNError):
+    """A helper process ended before its work was done, or could not do it; the caller may do the work itself."""
 
     exit_code = 3
 

@@ -72,11 +72,6 @@ class Table(Generic[_Part]):
     def __contains__(self, name: object) -> bool:
         return name in self._parts or name in self._local or name in _entry_points(self.name)
 
-    @property
-    def own_names(self) -> tuple[str, ...]:
-        """The names of our own parts, without a look at installed packages."""
-        return tuple(self._parts)
-
     def name_of(self, part: _Part | str) -> str:
         """The name to write into settings for a part given by name or as an object; an unknown name is refused."""
         if isinstance(part, str):

@@ -8,14 +8,16 @@ A partitioner that only this process knows is called here. Scratch artifacts are
 from __future__ import annotations
 
 import logging
+from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from largegnn.artifacts import AlignmentTask, DivisionPlan, MergedGraph, SubgraphSet, from_plain, to_plain
 from largegnn.embedding.train import divisions_of_training, epochs_between_divisions
+from largegnn.errors import HelperError
 from largegnn.machine.devices import choose_device
-from largegnn.machine.processes import HelperProcess, Task
+from largegnn.machine.processes import HelperProcess
 from largegnn.parts import PARTITIONERS
 from largegnn.run import Run
 from largegnn.runfolder.store import RunStore
@@ -36,7 +38,7 @@ class Repartitioner:
         self._folder = folder.relative_to(store.folder)
         self._store, self._settings, self._plan, self._seed = store, settings, plan, seed
         self._num_divisions = _num_divisions(task, settings)
-        self._making: dict[int, Task[None]] = {}
+        self._making: dict[int, Future[None]] = {}
         self._helper: HelperProcess | None = None
 
     def __enter__(self) -> Self:
@@ -65,7 +67,7 @@ class Repartitioner:
         if task is not None:
             try:
                 task.result()
-            except ChildProcessError as error:
+            except HelperError as error:
                 _log.warning("repartitioning: %s; the division is made here", error)
         found = self._store.load_scratch(self._file(number), SubgraphSet)
         if found is None:

@@ -70,7 +70,7 @@ def test_config_prints_a_settings_file(tmp_path: Path) -> None:
         (["inspect", "a", "b"], "the file does not exist"),
         (["inspect", "a", "b", "--seeds", "c"], "the file does not exist"),
         (["divide"], "no input was given"),
-        (["divide", "--resume", "--out", "nowhere"], "no run to resume"),
+        (["divide", "--resume", "--out", "nowhere"], "the folder is not a run"),
         (["divide", "--resume"], "--resume needs the run folder"),
         (["divide", "x", "--set", "data.folds=2"], "no setting is called data.folds"),
         (["divide", "x", "--preset", "y"], "no preset is called 'y'"),

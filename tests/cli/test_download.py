@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from largegnn import api
-from largegnn.cli.download import download_command
+from largegnn.cli.data import download_command as command
 from largegnn.datasets import download
 from largegnn.datasets.catalogue import DATASETS, DataSet, Listing, RemoteFile
 from largegnn.errors import InputError
@@ -43,6 +43,13 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, DataSet]:
     monkeypatch.setattr(download, "DATASETS", entries)
     monkeypatch.setattr(download, "_FIRST_PAUSE_S", 0.0)
     return entries
+
+
+def fetch(name: str | None = None, **given: Any) -> None:
+    """The command as a function, with its defaults."""
+    plain: dict[str, Any] = {"out": Path("data"), "show_list": False, "as_json": False}
+    assert command.callback is not None
+    command.callback(name, **{**plain, **given})
 
 
 def add(known: dict[str, DataSet], name: str, like: str, *mirrors: RemoteFile | Listing, **changes: Any) -> None:
@@ -106,7 +113,7 @@ def test_a_known_checksum_and_the_second_mirror(
         RemoteFile(ZIP, mirror.url("/gone.zip")),
         RemoteFile(ZIP, mirror.url("/x.zip"), checksum=checksum(body)),
     )
-    download_command("openea", out=tmp_path / "out", as_json=True, keep=False)
+    fetch("openea", out=tmp_path / "out", as_json=True, keep=False)
     facts = json.loads(capsys.readouterr().out)
     assert [Path(entry["folder"]).name for entry in facts["folders"]] == ["D_W_15K_V1", "EN_FR_15K_V1"]
     (one,) = facts["archives"]
@@ -120,9 +127,9 @@ def test_a_wrong_checksum_leaves_nothing(
     mirror.bodies = {"/x.zip": archive.read_bytes()}
     add(known, "openea", "openea", RemoteFile(ZIP, mirror.url("/x.zip"), checksum=checksum(b"other")))
     with pytest.raises(InputError, match="checksum is wrong"):
-        download_command("openea", out=tmp_path / "out")
+        fetch("openea", out=tmp_path / "out")
     assert children(tmp_path / "out") == []
-    download_command("openea", out=tmp_path / "out", skip_checksum=True)
+    fetch("openea", out=tmp_path / "out", trust=True)
     assert "recorded" in capsys.readouterr().out
 
 
@@ -134,11 +141,11 @@ def test_the_archive_that_is_there_is_not_fetched_again(
     source = RemoteFile(ZIP, mirror.url("/x.zip"), checksum=checksum(body))
     for name in ("EN_FR_15K_V1", "D_W_15K_V1"):
         add(known, name, name, source)
-        download_command(name, out=tmp_path / "out")
+        fetch(name, out=tmp_path / "out")
     assert len(mirror.asked) == 1
     (tmp_path / "out" / ZIP).write_bytes(body[:-5])
     with caplog.at_level(logging.WARNING):
-        download_command("D_W_15K_V1", out=tmp_path / "out", force=True)
+        fetch("D_W_15K_V1", out=tmp_path / "out", force=True)
     assert "fetched again" in caplog.text
     assert len(mirror.asked) == 2
 
@@ -149,11 +156,11 @@ def test_an_unpublished_checksum_is_compared_with_the_last_time(
     mirror.bodies = {"/x.zip": archive.read_bytes()}
     add(known, "openea", "openea", RemoteFile(ZIP, mirror.url("/x.zip")))
     for words in ("no published one is known", "the same as the last time"):
-        download_command("openea", out=tmp_path / "out", keep=False, force=True)
+        fetch("openea", out=tmp_path / "out", keep=False, force=True)
         assert words in capsys.readouterr().out
     mirror.bodies = {"/x.zip": make_zip(tmp_path / "new.zip", below("EN_FR_15K_V1", OPENEA)).read_bytes()}
     with pytest.raises(InputError, match=r"checksums\.json"):
-        download_command("openea", out=tmp_path / "out", force=True)
+        fetch("openea", out=tmp_path / "out", force=True)
     assert api.load(tmp_path / "out" / "EN_FR_15K_V1").task.num_entities == 6, "the old folder stays"
 
 
@@ -175,7 +182,7 @@ def test_a_figshare_record_with_two_archives(
     ]
     mirror.bodies["/record"] = json.dumps({"files": listed}).encode()
     add(known, "dbpedia1m", "dbpedia1m", Listing(mirror.url("/record")))
-    download_command("dbpedia1m", out=tmp_path / "out", as_json=True)
+    fetch("dbpedia1m", out=tmp_path / "out", as_json=True)
     facts = json.loads(capsys.readouterr().out)
     assert [entry["compared"] for entry in facts["archives"]] == ["known", "known"]
     assert [Path(entry["folder"]).relative_to(tmp_path / "out") for entry in facts["folders"]] == [
@@ -191,20 +198,20 @@ def test_no_mirror_has_it(mirror: Mirror, tmp_path: Path, known: dict[str, DataS
     add(known, "openea", "openea", RemoteFile(ZIP, mirror.url("/a")), Listing(mirror.url("/b")))
     add(known, "dbp1m", "dbp1m")
     with pytest.raises(InputError, match="could not be fetched") as failure:
-        download_command("openea", out=tmp_path / "out")
+        fetch("openea", out=tmp_path / "out")
     for part in ("/a", "/b", "HTTP 404", "--from FILE", DATASETS["openea"].page):
         assert part in str(failure.value)
     with pytest.raises(InputError, match="requires a browser"):
-        download_command("dbp1m", out=tmp_path / "out")
+        fetch("dbp1m", out=tmp_path / "out")
 
 
 def test_a_file_on_this_machine(archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     by_hand = archive.rename(tmp_path / "mine.zip")
-    download_command("D_W_15K_V1", out=tmp_path / "out", file=by_hand, keep=False)
+    fetch("D_W_15K_V1", out=tmp_path / "out", file=by_hand, keep=False)
     assert by_hand.exists(), "only what was fetched is removed"
     assert "D_W_15K_V1" in capsys.readouterr().out
     with pytest.raises(InputError, match="checksum is wrong"):
-        download_command("openea", out=tmp_path / "out", file=by_hand.rename(archive))
+        fetch("openea", out=tmp_path / "out", file=by_hand.rename(archive))
     assert archive.exists()
 
 
@@ -221,12 +228,12 @@ def test_a_file_on_this_machine(archive: Path, tmp_path: Path, capsys: pytest.Ca
 )
 def test_impossible_calls(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        download_command(**arguments, out=tmp_path / "out")
+        fetch(**arguments, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
-    download_command(show_list=True)
+    fetch(show_list=True)
     assert "EN_DE_100K_V2" in capsys.readouterr().out
-    download_command(show_list=True, as_json=True)
+    fetch(show_list=True, as_json=True)
     assert [entry["name"] for entry in json.loads(capsys.readouterr().out)] == list(DATASETS)

@@ -36,13 +36,13 @@ def test_evaluate_measures_what_was_not_measured_yet(pair: Path, finished: Path,
 def test_evaluate_refuses_what_is_not_finished(pair: Path, tmp_path: Path) -> None:
     call("align", pair, "--out", tmp_path / "run", *QUICK, "--to", "integrate")
     ended = call("evaluate", tmp_path / "run", expect=2)
-    assert "no pairs to measure yet" in ended.stderr
-    assert "stages up to integrate" in ended.stderr
+    assert "the run has no match yet" in ended.stderr
+    assert "steps up to integrate" in ended.stderr
     assert f"largegnn align --resume --out {tmp_path / 'run'}" in ended.stderr
-    assert "no run to resume" in call("evaluate", tmp_path / "nowhere", expect=2).stderr
+    assert "the folder is not a run" in call("evaluate", tmp_path / "nowhere", expect=2).stderr
     for words in (["export", "--form", "tsv"], ["explain"]):
         ended = call(*words, tmp_path / "run", *(["x"] if words == ["explain"] else []), expect=2)
-        assert "the run has no stage match" in ended.stderr
+        assert "the run has no match yet" in ended.stderr
 
 
 def test_a_run_without_test_links(untested: Path) -> None:

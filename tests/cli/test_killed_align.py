@@ -22,10 +22,12 @@ from tests.test_pipeline import tiny_disk
 # Every process is a fork of one that has imported the most and computed nothing: that takes seconds each time.
 KILLER = """
 import json, logging, os, signal, sys
+from pathlib import Path
 import torch
-from largegnn.cli import app, main
+from largegnn.cli import main
 from largegnn.embedding import trainer
-from largegnn.stages import evaluate, match, search
+from largegnn import pipeline
+from largegnn.runfolder.store import RunStore
 
 class Killer(logging.Handler):
     def emit(self, record):
@@ -39,8 +41,7 @@ for moment in json.loads(sys.argv[1]):
     if not child:
         main([*begin, *out])
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    manifest = json.loads(open(sys.argv[2] + "/manifest.json").read())
-    ended[moment] = [code, list(manifest["stages"])]
+    ended[moment] = [code, list(RunStore(Path(sys.argv[2])).steps)]
     begin = ["align", "--resume"]
 with open(sys.argv[3], "w") as file:
     json.dump(ended, file)

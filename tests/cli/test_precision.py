@@ -23,9 +23,9 @@ def test_a_precision_that_is_reached_is_kept(copy: Path) -> None:
     assert report["settings"]["match"]["min_precision"] == asked
 
 
-def test_one_out_of_reach_gives_the_surest_pairs_and_a_warning(copy: Path) -> None:
+def test_one_out_of_reach_gives_the_most_confident_pairs_and_a_warning(copy: Path) -> None:
     ended = call("align", "--resume", "--out", copy, "--min-precision", "1", "--force", "match")
-    assert "match: an expected precision of 1 is not reached; the surest pairs are kept" in ended.stderr
+    assert "match: an expected precision of 1 is not reached; the most confident pairs are kept" in ended.stderr
     assert "less than was asked for" in ended.stdout
     report = json.loads((copy / "report.json").read_text())
     assert not report["threshold"]["is_reached"]

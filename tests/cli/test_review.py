@@ -149,4 +149,4 @@ def test_serve(finished: Path) -> None:
     assert explained["explanation"]["candidates"]
     assert server.ask("/align?entity=nobody")[0] == 400
     assert "Traceback" not in server.stop()
-    assert "unknown side" in call("serve", finished, "--side", "left", expect=2).stderr
+    assert "is not one of 'source', 'target'" in call("serve", finished, "--side", "left", expect=2).stderr

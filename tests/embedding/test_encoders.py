@@ -106,7 +106,7 @@ def test_gcn_is_the_dense_formula() -> None:
 
 
 def test_the_folder_imports_where_little_is_installed() -> None:
-    blocked = ["polars", "pydantic", "pyoxigraph", "pymetis", "typer", "rich", "zstandard", "numba", "altair"]
+    blocked = ["polars", "pydantic", "pyoxigraph", "pymetis", "click", "rich", "zstandard", "numba", "altair"]
     program = f"import sys; sys.modules.update(dict.fromkeys({blocked})); import largegnn.embedding.trainer"
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
 

@@ -6,7 +6,6 @@ import errno
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -81,44 +80,6 @@ def test_a_folder_that_cannot_be_renamed_leaves_what_was_there(tmp_path: Path, m
         write_folder(tmp_path / "run", lambda folder: (folder / "new").write_text("after"))
     assert content_of(tmp_path) == {"run/file": "before"}
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
-def test_two_that_write_one_folder_do_not_meet(tmp_path: Path) -> None:
-    """A process that outlived its killed parent and the next one may be at the same work."""
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            for _ in range(50):
-                write_folder(tmp_path / "run", lambda folder: (folder / "file").write_text("whole"))
-        except BaseException as error:  # noqa: BLE001
-            errors.append(error)
-
-    workers = [threading.Thread(target=work) for _ in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(600)  # a busy disk takes its time over 150 folders
-    assert not errors
-    assert content_of(tmp_path) == {"run/file": "whole"}
-
-
-def test_a_place_taken_and_free_again_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second process puts its folder there and a third moves it aside before the first looks."""
-    write_folder(tmp_path / "run", lambda folder: (folder / "file").write_text("before"))
-    rename = Path.rename
-    refused: list[Path] = []
-
-    def beaten_once(self: Path, target: Path) -> Path:
-        if target.name == "run" and not refused:
-            refused.append(self)
-            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", beaten_once)
-    write_folder(tmp_path / "run", lambda folder: (folder / "file").write_text("after"))
-    assert refused
-    assert content_of(tmp_path) == {"run/file": "after"}
 
 
 def test_no_two_partials_have_one_name(tmp_path: Path) -> None:

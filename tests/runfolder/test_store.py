@@ -208,7 +208,7 @@ def test_a_run_folder_needs_numpy_alone(tmp_path: Path, toy_task: AlignmentTask,
 import sys
 class Block:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"polars", "pydantic", "pyoxigraph", "pymetis", "typer", "rich", "zstandard", "numba",
+        if name.split(".")[0] in {"polars", "pydantic", "pyoxigraph", "pymetis", "click", "rich", "zstandard", "numba",
                                   "filelock"}:
             raise ImportError(name)
 sys.meta_path.insert(0, Block())

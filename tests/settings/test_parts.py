@@ -81,7 +81,7 @@ def test_auto_is_allowed_where_it_is_meant() -> None:
 
 def test_lists_of_parts() -> None:
     assert Settings(channels=["rules"]).channels == ("rules",)  # type: ignore[arg-type]
-    assert Settings().model_dump()["channels"] == ["auto"]
+    assert Settings().plain()["channels"] == ["auto"]
     assert Settings(channels="rules, structure").channels == ("rules", "structure")  # type: ignore[arg-type]
     assert ReportSettings(pages=()).pages == ()
     with pytest.raises(InputError, match="no channel is named"):

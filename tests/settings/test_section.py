@@ -35,7 +35,7 @@ def test_anything_else_is_refused(value: Any) -> None:
         ({"traim": {}}, "no setting is called traim"),
         ({"train": {"dims": 8}}, r"no setting is called train\.dims"),
         ({"train": {"dim": "8"}}, r"the setting train\.dim has an impossible value"),
-        ({"train": 8}, "the settings do not go together"),
+        ({"train": 8}, "no setting is called train"),
         ({5: 8}, "the key of a setting is text"),
         ({"train": {5: 8}}, "the key of a setting is text"),
     ],

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from largegnn.stages import train as stage
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, FloatArray, IntArray, SubgraphSet, TrainedModel

@@ -1,60 +1,114 @@
-"""`largegnn align`: from two graphs to an alignment, in a run folder."""
+"""`largegnn align`, `train` and `update`: the commands that compute a run."""
 
 from __future__ import annotations
 
 import json
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from largegnn.cli import options
-from largegnn.cli.tables import cost_rows, print_table
+from largegnn.cli.printing import number, print_costs, print_figures, print_findings, print_table
 
-__all__ = ["align_command"]
+if TYPE_CHECKING:
+    from largegnn.artifacts import UpdateReport
+    from largegnn.result import AlignmentResult
+
+__all__ = ["align_command", "train_command", "update_command"]
 
 
+@click.command("align")
 @options.takes_request(*options.DATA_FLAGS, *options.RUN_FLAGS, folder=options.RunFolder())
-def align_command(
-    request: options.RunRequest,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Read the input, show sizes, memory and time, and stop.")
-    ] = False,
-    as_json: options.JsonOption = False,
-) -> None:
+@click.option("--dry-run", is_flag=True, help="Read the input, show sizes, memory and time, and stop.")
+@options.json_option
+def align_command(request: options.RunRequest, dry_run: bool, as_json: bool) -> None:
     """Align two graphs: every pair with a score and a confidence, every other entity with a reason."""
     from largegnn.division import warm_up
+    from largegnn.result import AlignmentResult
 
     if dry_run:
         _show_plan(request, as_json)
         return
-    assert request.out is not None
     # Loading compiled code takes a moment; it goes on while the files are read. Not a daemon: one that is cut off when
     # the program ends with an error adds a traceback to it.
     threading.Thread(target=warm_up).start()
     run = request.run()
-    summary = run.summary
     if as_json:
-        typer.echo(json.dumps({"folder": str(request.out), **summary.to_dict(), "files": run.pages}, indent=1))
+        _echo_json({"folder": str(request.out), **run.summary.to_dict(), "files": run.pages})
+    elif "match" in run.finished:
+        result = AlignmentResult(run)
+        print_figures(result.summary)
+        _print_costs_and_files(result)
+        print_findings(result)
+    else:
+        print_costs(f"run folder {run.folder}", run.costs())
+
+
+@click.command("train")
+@options.takes_request(
+    *options.DATA_FLAGS, "--seed", "--device", "--cluster", folder=options.RunFolder(last="integrate")
+)
+@options.json_option
+def train_command(request: options.RunRequest, as_json: bool) -> None:
+    """Divide and train: everything up to one vector for each entity."""
+    summary = request.run().summary
+    if as_json:
+        _echo_json({"folder": str(request.out), **summary.to_dict()})
         return
-    if summary.match is None:
-        print_table(f"run folder {request.out}", ("stage", "seconds", "peak MB"), cost_rows(summary.costs))
+    history = () if summary.training is None else summary.training.history
+    rows = [
+        (str(epoch.member + 1), str(epoch.epoch + 1), f"{epoch.loss:.3f}", f"{epoch.valid_hits:.4f}")
+        for epoch in history
+        if epoch.valid_hits is not None
+    ]
+    if rows:
+        title = "valid links among themselves, mean of both directions, cosine"
+        print_table(title, ("member", "epoch", "loss", "H@1"), rows)
+    print_costs(f"run folder {request.out}", summary.costs)
+
+
+@click.command("update")
+@click.argument("run", type=options.PATH, help="A finished run folder. It is not changed.")
+@click.option("--out", "-o", type=options.PATH, required=True, help="The new run folder.")
+@click.option(
+    "--source-triples", type=options.PATH, multiple=True, help="Triples to add to the source graph. May be repeated."
+)
+@click.option(
+    "--target-triples", type=options.PATH, multiple=True, help="Triples to add to the target graph. May be repeated."
+)
+@click.option("--seeds", type=options.PATH, help="More known links. They support other pairs and are not trained on.")
+@click.option("--test-links", type=options.PATH, help="More links that only measure.")
+@click.option("--format", "form", default="auto", show_default=True, help="Format of the triple files.")
+@click.option("--device", help="Device: auto, cpu or cuda.")
+@click.option("--cluster", help="Ray cluster: none, local, auto or HOST:PORT.")
+@options.json_option
+def update_command(run: Path, as_json: bool, **inputs: Any) -> None:
+    """Add triples and entities to a finished run and align them with its model. Nothing is trained."""
+    from largegnn.api import update
+
+    result = update(run, **inputs)
+    summary = result.summary
+    if as_json:
+        _echo_json({"folder": str(result.run.folder), **summary.to_dict(), "files": result.run.pages})
         return
-    _show(request.out)
-
-
-def _show(out: Path) -> None:
-    from largegnn.api import open_run
-    from largegnn.cli.reports import print_figures, print_findings
-
-    result = open_run(out)
-    print_figures(result.summary)
-    print_table(f"run folder {out}", ("stage", "seconds", "peak MB"), cost_rows(result.summary.costs))
-    files = [(str(out / name), f"{rows:,}") for name, rows in result.run.pages.items()]
-    if files:
-        print_table("files", ("file", "rows"), files)
+    assert summary.update is not None
+    _show_update(summary.update)
+    print_figures(summary)
     print_findings(result)
+
+
+def _echo_json(facts: dict[str, Any]) -> None:
+    click.echo(json.dumps(facts, indent=1))
+
+
+def _print_costs_and_files(result: AlignmentResult) -> None:
+    folder = result.run.folder
+    print_costs(f"run folder {folder}", result.summary.costs)
+    if result.run.pages:
+        rows = [(str(folder / name), number(rows)) for name, rows in result.run.pages.items()]
+        print_table("files", ("file", "rows"), rows)
 
 
 def _show_plan(request: options.RunRequest, as_json: bool) -> None:
@@ -65,14 +119,47 @@ def _show_plan(request: options.RunRequest, as_json: bool) -> None:
         raise InputError("--dry-run needs the input files", fix="name them instead of --resume")
     plan = forecast(request.given, request.settings)
     if as_json:
-        typer.echo(json.dumps(plan.to_dict(), indent=1))
+        _echo_json(plan.to_dict())
         return
     print_table(f"plan ({plan.reason})", ("", "value"), plan.rows())
     print_table(
         "estimate for this machine, order of magnitude",
-        ("stage", "seconds", "peak MB"),
-        [(stage, f"{seconds:,.0f}", f"{plan.memory_mb.get(stage, 0):,.0f}") for stage, seconds in plan.seconds.items()]
+        ("step", "seconds", "peak MB"),
+        [(step, f"{seconds:,.0f}", f"{plan.memory_mb.get(step, 0):,.0f}") for step, seconds in plan.seconds.items()]
         + [("all", f"{sum(plan.seconds.values()):,.0f}", f"{plan.peak_memory_mb:,.0f}")],
     )
     for warning in plan.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        click.echo(f"warning: {warning}", err=True)
+
+
+def _show_update(report: UpdateReport) -> None:
+    rows = [
+        (label, *(number(count) for count in sides))
+        for label, sides in (
+            ("triples", report.triples),
+            ("relations", report.relations),
+            ("entities", report.entities),
+            ("embedded from neighbours", report.embedded),
+            ("  next to a known entity", report.beside_known),
+            ("not covered: no known entity in reach", report.not_reached),
+        )
+    ]
+    print_table(f"added to {report.run}, nothing trained", ("", "source", "target"), rows)
+    click.echo(f"Known neighbours of an entity next to known ones: {report.known_neighbors:.1f} on average.")
+    if report.formerly_isolated:
+        click.echo(f"Entities without any triple before, embedded like new ones: {number(report.formerly_isolated)}.")
+    if report.seeds:
+        click.echo(f"Known links added: {number(report.seeds)}.")
+    pairs, cost = report.pairs, report.cost
+    if pairs is not None:
+        click.echo(f"Pairs of new entities: {number(pairs.pairs)}, both new in {number(pairs.pairs_both_new)}.")
+        if pairs.test_links:
+            found, links = number(pairs.test_links_found), number(pairs.test_links)
+            click.echo(f"Test links of new entities among the pairs: {found} of {links}.")
+    if cost is None:
+        click.echo("Cost against a full run: not known, as there are no valid links to measure it by.\n")
+    else:
+        click.echo(
+            f"Cost against a full run, measured on {number(cost.links)} valid links: {number(cost.found_added)} are "
+            f"found with one end as if added later, {number(cost.found_trained)} with both ends trained.\n"
+        )

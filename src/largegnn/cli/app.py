@@ -1,78 +1,79 @@
-"""The commands in one place, and what becomes of errors: a message without traceback and an exit code."""
+"""The commands in one place, and what becomes of errors: a message without traceback and an exit code.
+
+A command is imported when it is named: the table below has what `largegnn --help` shows.
+"""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
 import errno
+import importlib
 import logging
 import os
 import sys
 
-import typer
+import click
 
-from largegnn.cli.align import align_command
-from largegnn.cli.cluster import cluster_commands
-from largegnn.cli.compare import compare_command
-from largegnn.cli.config import config_command
-from largegnn.cli.divide import divide_command
-from largegnn.cli.download import download_command
-from largegnn.cli.evaluate import evaluate_command
-from largegnn.cli.explain import explain_command
-from largegnn.cli.export import export_command
-from largegnn.cli.generate import generate_command
-from largegnn.cli.inspect import inspect_command
-from largegnn.cli.report import report_command
-from largegnn.cli.review import review_command
-from largegnn.cli.serve import serve_command
-from largegnn.cli.train import train_command
-from largegnn.cli.update import update_command
 from largegnn.errors import LargeGNNError
 from largegnn.version import __version__
 
-__all__ = ["app", "main"]
+__all__ = ["COMMANDS", "app", "main"]
 
-app = typer.Typer(
+# The module of each command, which has it as `NAME_command`, and its help in one line.
+COMMANDS = {
+    "align": ("align", "Align two graphs: every pair with a score and a confidence."),
+    "update": ("align", "Add triples and entities to a finished run and align them with its model."),
+    "evaluate": ("results", "Measure a run by test links, in the ideal and the real setting."),
+    "compare": ("results", "Compare runs: the settings that differ, and the figures."),
+    "explain": ("results", "Show why an entity is matched or unmatched."),
+    "report": ("results", "Write the files of a finished run again."),
+    "export": ("results", "Write an alignment as TSV, Parquet, RDF or SSSOM, or its embeddings."),
+    "review": ("web", "Open a page to accept, reject and correct pairs."),
+    "serve": ("web", "Serve a finished run to OpenRefine and others."),
+    "divide": ("divide", "Merge two graphs at their seeds and divide them into subgraphs."),
+    "train": ("align", "Divide and train: everything up to one vector for each entity."),
+    "inspect": ("data", "Count and measure two graphs, and estimate what a run needs."),
+    "generate": ("data", "Generate two graphs that describe one world, with all true links."),
+    "download": ("data", "Fetch a public data set, compare its checksum and unpack it."),
+    "config": ("config", "Print every setting with its value, default, what is allowed and what it does."),
+    "cluster": ("cluster", "Check a Ray cluster before a run uses it."),
+}
+_OUT_OF_MEMORY = ("failed to map segment", "Cannot allocate memory")
+
+
+class _Commands(click.Group):
+    """A group whose commands are imported when they are named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"largegnn.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(
+    cls=_Commands,
     help="Entity alignment of large knowledge graphs.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("align")(align_command)
-app.command("update")(update_command)
-app.command("evaluate")(evaluate_command)
-app.command("compare")(compare_command)
-app.command("report")(report_command)
-app.command("review")(review_command)
-app.command("serve")(serve_command)
-app.command("export")(export_command)
-app.command("explain")(explain_command)
-app.command("divide")(divide_command)
-app.command("train")(train_command)
-app.command("inspect")(inspect_command)
-app.command("generate")(generate_command)
-app.command("config")(config_command)
-app.command("download")(download_command)
-app.add_typer(cluster_commands, name="cluster")
-
-
-def _print_version(value: bool) -> None:
-    if value:
-        typer.echo(f"largegnn {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    verbose: bool = typer.Option(False, "--verbose", "-v", help="Log more on standard error."),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="Log only warnings and errors."),
-    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
-) -> None:
+@click.option("--verbose", "-v", is_flag=True, help="Log more on standard error.")
+@click.option("--quiet", "-q", is_flag=True, help="Log only warnings and errors.")
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def app(verbose: bool, quiet: bool) -> None:
+    """Set up the log and the progress, which go to standard error."""
     from rich.console import Console
     from rich.logging import RichHandler
 
-    from largegnn.machine.terminal_progress import install_terminal_progress
+    from largegnn.machine.progress import show_progress
 
     level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
     console = Console(stderr=True)
@@ -80,7 +81,7 @@ def _options(
     logging.basicConfig(level=logging.WARNING, format="%(message)s", datefmt="%H:%M:%S", handlers=[handler], force=True)
     logging.getLogger("largegnn").setLevel(level)
     if not quiet:
-        install_terminal_progress(console)
+        show_progress(console)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -89,7 +90,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     install_signal_handlers()
     try:
-        _run(arguments)
+        sys.exit(_run(sys.argv[1:] if arguments is None else arguments))
     except LargeGNNError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(error.exit_code)
@@ -100,18 +101,28 @@ def main(arguments: list[str] | None = None) -> None:
         if arguments is None:  # this process is ours alone
             _leave_at_once(code)
         sys.exit(code)
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`); that is no failure of ours.
+        sys.stderr.close()
+        sys.exit(0)
     except (MemoryError, OSError, ImportError) as error:
-        if isinstance(error, BrokenPipeError):
-            # The reader of our output has gone (`| head`); that is no failure of ours.
-            sys.stderr.close()
-            sys.exit(0)
         if not _is_out_of_memory(error):
             raise
         sys.stderr.write("error: not enough memory\n  fix: `largegnn align ... --dry-run` estimates what is needed\n")
         sys.exit(3)
 
 
-_OUT_OF_MEMORY = ("failed to map segment", "Cannot allocate memory")
+def _run(arguments: list[str]) -> int:
+    """The exit code of a command. Not `app.main`, which makes a silent exit of an interruption."""
+    try:
+        with app.make_context("largegnn", list(arguments)) as context:
+            app.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    return 0
 
 
 def _is_out_of_memory(error: BaseException | None) -> bool:
@@ -123,17 +134,6 @@ def _is_out_of_memory(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-def _run(arguments: list[str] | None) -> None:
-    try:
-        app(args=arguments, prog_name="largegnn")
-    except SystemExit as end:
-        # typer makes a silent exit of an interruption.
-        interruption = getattr(end.__context__, "__cause__", None)
-        if isinstance(interruption, KeyboardInterrupt):
-            raise interruption from None
-        raise
 
 
 def _leave_at_once(code: int) -> None:

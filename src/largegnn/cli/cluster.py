@@ -5,36 +5,32 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from largegnn.cli import options
-from largegnn.cli.tables import number, print_table
+from largegnn.cli.printing import number, print_table
 from largegnn.errors import InputError
 
 if TYPE_CHECKING:
     from largegnn.cluster.nodes import Node
 
-__all__ = ["cluster_commands"]
+__all__ = ["cluster_command"]
 
-cluster_commands = typer.Typer(help="Check a Ray cluster before a run uses it.", no_args_is_help=True)
 _VERSIONS = ("python", "largegnn", "torch", "ray")
 
 
-@cluster_commands.callback()
-def _group() -> None:
+@click.group("cluster")
+def cluster_command() -> None:
     """Check a Ray cluster before a run uses it."""
 
 
-@cluster_commands.command("check")
-def check_command(
-    address: Annotated[str, typer.Argument(help="auto, local or HOST:PORT.")] = "auto",
-    run_folder: Annotated[
-        Path | None, typer.Option("--run-folder", help="A folder that every node must see, such as that of a run.")
-    ] = None,
-    as_json: options.JsonOption = False,
-) -> None:
+@cluster_command.command("check")
+@click.argument("address", default="auto", help="auto, local or HOST:PORT.")
+@click.option("--run-folder", type=options.PATH, help="A folder that every node must see, such as that of a run.")
+@options.json_option
+def check_command(address: str, run_folder: Path | None, as_json: bool) -> None:
     """List the nodes of a cluster and whether each sees a folder; an error where a run could not use one."""
     from largegnn.cluster.connection import connection
     from largegnn.cluster.nodes import ask_nodes, refuse_unfit
@@ -46,16 +42,15 @@ def check_command(
     with connection(address) as ray:
         nodes = ask_nodes(ray, run_folder)
     if as_json:
-        typer.echo(
-            json.dumps([dataclasses.asdict(node) | {"versions": dict(node.versions)} for node in nodes], indent=1)
-        )
+        facts = [dataclasses.asdict(node) | {"versions": dict(node.versions)} for node in nodes]
+        click.echo(json.dumps(facts, indent=1))
     else:
         _show(nodes)
     refuse_unfit(nodes)
     if not as_json:
         cpus, gpus = (sum(getattr(node, name) for node in nodes) for name in ("num_cpus", "num_gpus"))
         workers = f"{gpus:.0f} workers on GPUs" if gpus else f"{cpus:.0f} workers"
-        typer.echo(f"A run would take {workers}, and keep a share of the entity table on each of {len(nodes)} nodes.")
+        click.echo(f"A run would take {workers}, and keep a share of the entity table on each of {len(nodes)} nodes.")
 
 
 def _show(nodes: list[Node]) -> None:

@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-import typer
+import click
 
 from largegnn.cli import options
-from largegnn.settings import PRESETS, WORLD_PRESETS, Section, Settings, WorldSettings, describe, toml_value
+from largegnn.settings import (
+    PRESETS,
+    WORLD_PRESETS,
+    Section,
+    Settings,
+    WorldSettings,
+    describe,
+    resolve,
+    toml_value,
+)
 
-__all__ = ["config_command", "settings_file"]
+__all__ = ["config_command"]
 
 
-def config_command(
-    preset: options.PresetOption = None,
-    config: options.SettingsFileOption = None,
-    overrides: options.SetOption = None,
-    as_json: options.JsonOption = False,
-) -> None:
+@click.command("config")
+@options.settings_options
+@options.json_option
+def config_command(preset: str | None, config: Path | None, overrides: tuple[str, ...], as_json: bool) -> None:
     """Print every setting with its value, default, what is allowed and what it does; the output is a settings file."""
-    settings = options.run_settings(preset, config, overrides)
+    settings = resolve(Settings, PRESETS, preset, config, overrides)
     if not as_json:
-        typer.echo(settings_file(settings))
+        click.echo("\n".join([*_run_lines(settings.model_dump()), *_generate_lines()]))
         return
     described = {"settings": _described(Settings), "generate": _described(WorldSettings)}
     presets = {"run": PRESETS, "generate": WORLD_PRESETS}
-    typer.echo(json.dumps({"values": settings.model_dump(), **described, "presets": presets}, indent=1))
-
-
-def settings_file(settings: Settings) -> str:
-    """Settings as a commented TOML file, the generator's as comments below."""
-    return "\n".join([*_run_lines(settings.model_dump()), *_generate_lines()])
+    click.echo(json.dumps({"values": settings.model_dump(), **described, "presets": presets}, indent=1))
 
 
 def _described(model: type[Section]) -> list[dict[str, Any]]:
@@ -42,18 +45,16 @@ def _described(model: type[Section]) -> list[dict[str, Any]]:
     ]
 
 
-def _run_lines(values: dict[str, Any]) -> Iterator[str]:
+def _run_lines(values: Mapping[str, Any]) -> Iterator[str]:
     yield "# Settings of a run. Give this file with --config, or single settings with --set section.key=value."
     yield from _preset_lines(PRESETS)
-    section = ""
+    last = ""
     for setting in describe(Settings):
-        *sections, name = setting.key.split(".")
-        if sections and sections[0] != section:
-            section = sections[0]
+        section, _, name = setting.key.rpartition(".")
+        if section != last:
+            last = section
             yield from ("", f"[{section}]")
-        value: Any = values
-        for part in setting.key.split("."):
-            value = value[part]
+        value = values[section][name] if section else values[name]
         yield f"# {setting.help} Allowed: {setting.allowed}. Default: {toml_value(setting.default)}."
         yield f"{name} = {toml_value(value)}"
 
@@ -65,6 +66,6 @@ def _generate_lines() -> Iterator[str]:
         yield f"#   {setting.key} = {toml_value(setting.default)}   # {setting.help} Allowed: {setting.allowed}."
 
 
-def _preset_lines(presets: dict[str, dict[str, Any]]) -> Iterator[str]:
-    for name, sets in presets.items():
-        yield f"# --preset {name}: {json.dumps(sets) if sets else 'the defaults'}"
+def _preset_lines(presets: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for name, values in presets.items():
+        yield f"# --preset {name}: {json.dumps(values)}"

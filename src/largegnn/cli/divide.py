@@ -1,6 +1,6 @@
-"""`largegnn divide`: merge two graphs, divide them, and say how much of them survives.
+"""`largegnn divide`: merge two graphs, divide them, and show how much of them each division keeps.
 
-One division may be kept in a run folder (`--out`), which later stages continue. Several methods or numbers of parts,
+One division may be kept in a run folder (`--out`), which later steps continue. Several methods or numbers of parts,
 given as lists, are compared side by side.
 """
 
@@ -13,20 +13,19 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from largegnn.artifacts import Cost, DivisionPlan, PartitionQuality
 from largegnn.cli import options
-from largegnn.cli.tables import number, print_table, share
+from largegnn.cli.printing import number, print_table, share
 from largegnn.errors import InputError
 from largegnn.settings import METHODS, STEPS, Settings
 
 __all__ = ["divide_command"]
 
 _LAST = "subgraphs"
-_STAGES = STEPS[: STEPS.index(_LAST) + 1]
+_STEPS = STEPS[: STEPS.index(_LAST) + 1]
 _TITLE = "n subgraphs, their sizes, landmarks recalled, shares with both ends in one subgraph"
 
 
@@ -34,13 +33,21 @@ _TITLE = "n subgraphs, their sizes, landmarks recalled, shares with both ends in
 class _Row:
     """One division, as it is shown; quality is None where a run stopped before the subgraphs."""
 
-    method: str
-    seeds_from: str
+    settings: Settings
     cap: int | None
     costs: Mapping[str, Cost]
     quality: PartitionQuality | None
 
+    @property
+    def method(self) -> str:
+        """The name of the method by its settings: csg, metis, cps, sbp, or cps+landmarks and the like."""
+        partitioner, enabled = self.settings.division.partitioner, self.settings.landmarks.enabled
+        if partitioner == "metis":
+            return "csg" if enabled else "metis"
+        return f"{partitioner}+landmarks" if enabled else partitioner
 
+
+@click.command("divide")
 @options.takes_request(
     *options.DATA_FLAGS,
     "--seed",
@@ -49,23 +56,20 @@ class _Row:
     "--cap",
     folder=options.RunFolder(out=None, last=_LAST, help="Keep the division in this run folder."),
 )
+@click.option("--method", help=f"{', '.join(METHODS)}, or any partitioner. Several with commas. Default: auto.")
+@click.option("--parts", help="Number of subgraphs. Several with commas. (division.parts)")
+@click.option(
+    "--landmarks/--no-landmarks", default=None, help="Recall landmarks, whatever the method. (landmarks.enabled)"
+)
+@click.option("--plot", type=options.PATH, help="Draw sizes, landmarks and shares kept: .svg, .html.")
+@options.json_option
 def divide_command(
     request: options.RunRequest,
-    method: Annotated[
-        str | None,
-        typer.Option("--method", help=f"{', '.join(METHODS)}, or any partitioner. Several with commas. Default: auto."),
-    ] = None,
-    parts: Annotated[
-        str | None, typer.Option("--parts", help="Number of subgraphs. Several with commas. (division.parts)")
-    ] = None,
-    landmarks: Annotated[
-        bool | None,
-        typer.Option("--landmarks/--no-landmarks", help="Recall landmarks, whatever the method. (landmarks.enabled)"),
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw sizes, landmarks and shares kept: .svg, .html.")
-    ] = None,
-    as_json: options.JsonOption = False,
+    method: str | None,
+    parts: str | None,
+    landmarks: bool | None,
+    plot: Path | None,
+    as_json: bool,
 ) -> None:
     """Merge two graphs at their seeds and divide them into subgraphs."""
     from largegnn.division import warm_up
@@ -85,7 +89,7 @@ def divide_command(
         division_charts([(row.method, row.quality) for row in rows if row.quality is not None]).save(plot)
     if as_json:
         plain = [_plain(row) for row in rows]
-        typer.echo(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
+        click.echo(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
         return
     _show(rows)
 
@@ -100,8 +104,7 @@ def _rows(requests: Sequence[options.RunRequest]) -> list[_Row]:
     rows = []
     for request in requests:
         found = divide(pair.task, request.settings)
-        seeds_from = request.settings.protocol.seeds_from
-        rows.append(_Row(_method_name(request.settings), seeds_from, found.cap, found.costs, found.quality))
+        rows.append(_Row(request.settings, found.cap, found.costs, found.quality))
     return rows
 
 
@@ -110,11 +113,10 @@ def _kept_row(request: options.RunRequest) -> _Row:
     from largegnn.api import Division
 
     run = request.run()
-    done = [name for name in run.finished if name in _STAGES]
+    done = [name for name in run.finished if name in _STEPS]
     cap = run.outcome("partition", DivisionPlan).cap if "partition" in done else None
     quality = Division.of(run).quality if _LAST in done else None
-    costs = {name: cost for name, cost in run.costs().items() if name in done}
-    return _Row(_method_name(run.settings), run.settings.protocol.seeds_from, cap, costs, quality)
+    return _Row(run.settings, cap, {name: cost for name, cost in run.costs().items() if name in done}, quality)
 
 
 def _listed(text: str | None) -> Sequence[str | None]:
@@ -136,19 +138,15 @@ def _changes(method: str | None, parts: str | None, landmarks: bool | None) -> l
     return changes
 
 
-def _method_name(settings: Settings) -> str:
-    """The name of a method by its settings: csg, metis, cps, sbp, or cps+landmarks and the like."""
-    partitioner, enabled = settings.division.partitioner, settings.landmarks.enabled
-    if partitioner == "metis":
-        return "csg" if enabled else "metis"
-    return f"{partitioner}+landmarks" if enabled else partitioner
-
-
 def _plain(row: _Row) -> dict[str, object]:
     """A division as JSON."""
-    found: dict[str, object] = {"method": row.method, "seeds_from": row.seeds_from, "cap": row.cap}
-    found["seconds"] = {name: cost.seconds for name, cost in row.costs.items()}
-    found["peak_memory_mb"] = max((cost.peak_memory_mb for cost in row.costs.values()), default=0.0)
+    found: dict[str, object] = {
+        "method": row.method,
+        "seeds_from": row.settings.protocol.seeds_from,
+        "cap": row.cap,
+        "seconds": {name: cost.seconds for name, cost in row.costs.items()},
+        "peak_memory_mb": max((cost.peak_memory_mb for cost in row.costs.values()), default=0.0),
+    }
     if row.quality is not None:
         sizes = row.quality.sizes
         found |= {"parts": len(sizes), "mean_size": sum(sizes) / len(sizes), "max_size": max(sizes)}
@@ -159,7 +157,7 @@ def _plain(row: _Row) -> dict[str, object]:
 def _show(rows: Sequence[_Row]) -> None:
     finished = [(row, row.quality) for row in rows if row.quality is not None]
     print_table(
-        f"{_TITLE}; seeds from {rows[0].seeds_from}",
+        f"{_TITLE}; seeds from {rows[0].settings.protocol.seeds_from}",
         ("method", "n", "mean", "max", "recalled", "triples", "train", "valid", "test", "s"),
         [
             (

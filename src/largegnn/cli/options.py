@@ -1,10 +1,11 @@
-"""Declare what the command line of a run takes, once.
+"""Declare the options that several commands have, and make one request of those of a run.
 
 In: input paths, flags, `--preset`, `--config`, `--set`, and, where there is a run folder, `--out`, `--resume`,
 `--force`, `--from`, `--to`. Out: one `RunRequest`. A command names its flags and gets the request:
 
-    @options.takes_request(*options.DATA_FLAGS, *options.RUN_FLAGS, folder=options.RunFolder(last="integrate"))
-    def train_command(request: options.RunRequest, as_json: options.JsonOption = False) -> None:
+    @click.command("train")
+    @options.takes_request(*options.DATA_FLAGS, "--seed", folder=options.RunFolder(last="integrate"))
+    def train_command(request: options.RunRequest) -> None:
         run = request.run()
 
 A flag is a name and the dotted key of a setting; its help, default and bounds are those of the setting. Flags are read
@@ -16,19 +17,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 import shlex
-import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from largegnn.errors import InputError
-from largegnn.settings import PRESETS, STEPS, Settings, describe, resolve, toml_value
-from largegnn.settings.describe import Kind, SettingInfo
+from largegnn.settings import PRESETS, STEPS, SettingInfo, Settings, describe, resolve, toml_value
 
 if TYPE_CHECKING:
     from largegnn.data.inputs import DataInput
@@ -36,14 +34,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DATA_FLAGS",
+    "FLAGS",
+    "PATH",
     "RUN_FLAGS",
-    "JsonOption",
-    "PresetOption",
     "RunFolder",
     "RunRequest",
-    "SetOption",
-    "SettingsFileOption",
-    "run_settings",
+    "json_option",
+    "run_argument",
+    "settings_options",
     "takes_request",
 ]
 
@@ -66,55 +64,54 @@ FLAGS = {
 }
 DATA_FLAGS = ("--valid-share", "--format", "--fold", "--skip-unknown", "--source-key", "--target-key", "--seeds-from")
 RUN_FLAGS = ("--seed", "--device", "--cluster", "--channels", "--rounds", "--min-precision")
-# What `--help` shows; the rest is under `--help-all`.
+# What `--help` shows of the options below; the rest is under `--help-all`.
 _SHOWN = {
-    *("source", "target", "seeds", "test_links", "source_key", "target_key", "out", "rounds", "min_precision"),
-    *("device", "resume"),
+    *("--seeds", "--test-links", "--source-key", "--target-key", "--out", "--rounds", "--min-precision"),
+    *("--device", "--resume"),
 }
 
-Changes = tuple[str, ...]  # settings as `key=value`, which `resolve` takes as overrides
+Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
-_METAVARS: dict[Kind, str] = {"integer": "<int>", "number": "<float>", "text": "<str>", "list": "<name,...>"}
-_OptionalPath = Path | None
+PATH = click.Path(path_type=Path)
+run_argument = click.argument("run", type=PATH, help="A run folder.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
-PresetOption = Annotated[str | None, typer.Option("--preset", help=f"Named settings: {', '.join(PRESETS)}.")]
-SettingsFileOption = Annotated[_OptionalPath, typer.Option("--config", help="A TOML file of settings.")]
-SetOption = Annotated[
-    list[str] | None, typer.Option("--set", help="One setting, as section.key=value. May be repeated.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
-_INPUT: dict[str, tuple[Any, Any]] = {
-    "source": (_OptionalPath, typer.Argument(help="A data set folder, or the file of the source graph.")),
-    "target": (_OptionalPath, typer.Argument(help="The file of the target graph.")),
-    "seeds": (_OptionalPath, typer.Option("--seeds", help="Known links: two columns, or owl:sameAs triples.")),
-    "valid_links": (
-        _OptionalPath,
-        typer.Option(
-            "--valid-links", help="Links that choose epoch and threshold and calibrate the confidence. Not trained on."
-        ),
-    ),
-    "test_links": (
-        _OptionalPath,
-        typer.Option("--test-links", help="Links that only measure: the step evaluate alone reads them."),
-    ),
-    "source_names": (
-        _OptionalPath,
-        typer.Option("--source-names", help="Names of source entities: two columns, entity and name."),
-    ),
-    "target_names": (
-        _OptionalPath,
-        typer.Option("--target-names", help="Names of target entities: two columns, entity and name."),
-    ),
-    "decisions": (
-        _OptionalPath,
-        typer.Option("--decisions", help="Decisions of reviewers: accepted pairs become seeds, rejected forbidden."),
+def _option(*names: str, **attributes: Any) -> Decorator:
+    """An option that `--help` shows if it is one of `_SHOWN`."""
+    return click.option(*names, hidden=names[0] not in _SHOWN, **attributes)
+
+
+_SETTINGS: dict[str, Decorator] = {
+    "preset": _option("--preset", help=f"Named settings: {', '.join(PRESETS)}."),
+    "config": _option("--config", type=PATH, help="A TOML file of settings."),
+    "overrides": _option(
+        "--set", "overrides", multiple=True, help="One setting, as section.key=value. May be repeated."
     ),
 }
-_SETTINGS: dict[str, tuple[Any, Any]] = {
-    "preset": typing.get_args(PresetOption),
-    "config": typing.get_args(SettingsFileOption),
-    "overrides": typing.get_args(SetOption),
+_INPUT: dict[str, Decorator] = {
+    "source": click.argument(
+        "source", type=PATH, required=False, help="A data set folder, or the file of the source graph."
+    ),
+    "target": click.argument("target", type=PATH, required=False, help="The file of the target graph."),
+    "seeds": _option("--seeds", type=PATH, help="Known links: two columns, or owl:sameAs triples."),
+    "valid_links": _option(
+        "--valid-links",
+        type=PATH,
+        help="Links that choose epoch and threshold and calibrate the confidence. Not trained on.",
+    ),
+    "test_links": _option(
+        "--test-links", type=PATH, help="Links that only measure: the step evaluate alone reads them."
+    ),
+    "source_names": _option(
+        "--source-names", type=PATH, help="Names of source entities: two columns, entity and name."
+    ),
+    "target_names": _option(
+        "--target-names", type=PATH, help="Names of target entities: two columns, entity and name."
+    ),
+    "decisions": _option(
+        "--decisions", type=PATH, help="Decisions of reviewers: accepted pairs become seeds, rejected forbidden."
+    ),
 }
 
 
@@ -134,7 +131,6 @@ class RunRequest:
     given: DataInput | None
     settings: Settings
     out: Path | None = None
-    resume: bool = False
     force: str | None = None
     first: str | None = None
     last: str | None = None
@@ -159,66 +155,54 @@ class RunRequest:
         return dataclasses.replace(self, settings=resolve(Settings, {}, overrides=changes, values=values))
 
 
-def takes_request(*flags: str, folder: RunFolder | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def settings_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command `--preset`, `--config` and `--set`."""
+    for option in reversed(_SETTINGS.values()):
+        option(command)
+    return command
+
+
+def takes_request(*flags: str, folder: RunFolder | None = None) -> Decorator:
     """Give a command the input, flags and settings options of a run; its parameter `request` gets a `RunRequest`."""
     settings = {setting.key: setting for setting in describe(Settings)}
-    parameters = [_parameter(name, *kind) for name, kind in _INPUT.items()]
+    options: dict[str, Decorator] = dict(_INPUT)
     if folder is not None:
-        parameters.append(
-            _parameter("out", _OptionalPath, typer.Option("--out", "-o", help=folder.help), default=folder.out)
+        options["out"] = _option(
+            "--out", "-o", type=PATH, default=folder.out, show_default=folder.out is not None, help=folder.help
         )
-    parameters += [_flag_parameter(flag, settings[FLAGS[flag]]) for flag in flags]
-    parameters += [_parameter(name, *kind) for name, kind in _SETTINGS.items()]
-    parameters += [] if folder is None else _step_parameters(folder)
-    help_all = typer.Option("--help-all", help="Show every option and exit.", is_eager=True, callback=_show_all)
-    parameters.append(_parameter("help_all", bool, help_all, default=False, hidden=False))
+    options |= {_name(flag): _flag(flag, settings[FLAGS[flag]]) for flag in flags}
+    options |= _SETTINGS
+    options |= {} if folder is None else _step_options(folder)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        hints = typing.get_type_hints(command, include_extras=True)
-        own = [
-            parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
-            for parameter in inspect.signature(command).parameters.values()
-            if parameter.name != "request"
-        ]
-        names = [parameter.name for parameter in parameters]
-
         @functools.wraps(command)
-        def wrapped(**values: Any) -> None:
-            given = {key: values.pop(key) for key in names}
-            command(request=_request(given, _changes(flags, given)), **values)
+        def with_request(**values: Any) -> None:
+            given = {name: values.pop(name) for name in options}
+            changes = {FLAGS[flag]: value for flag in flags if (value := given[_name(flag)]) is not None}
+            command(request=_request(given, changes), **values)
 
-        signature = inspect.Signature([*parameters, *own])
-        wrapped.__signature__ = signature  # type: ignore[attr-defined]
-        wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in signature.parameters.values()}
-        return wrapped
+        _help_all(with_request)
+        for option in reversed(options.values()):
+            option(with_request)
+        return with_request
 
     return decorate
 
 
-def run_settings(
-    preset: str | None,
-    file: Path | None,
-    overrides: Sequence[str] | None,
-    changes: Changes = (),
-    begun: Settings | None = None,
-) -> Settings:
-    """The settings of a command line; its flags win over `--set`, a file, a preset and those a run was begun with."""
-    values = None if begun is None else begun.model_dump()
-    return resolve(Settings, PRESETS, preset, file, [*(overrides or []), *changes], values)
-
-
-def _request(values: Mapping[str, Any], changes: Changes) -> RunRequest:
+def _request(values: Mapping[str, Any], changes: Mapping[str, Any]) -> RunRequest:
     """Input and settings from the command line, or from the run folder to be resumed.
 
-    Settings given with --resume change those of the run folder; the pipeline refuses them where a finished step was
-    computed with others.
+    Flags win over `--set`, a file, a preset, and the settings that a run was begun with. The pipeline refuses settings
+    that differ from those of a finished step.
     """
     paths = {name: values[name] for name in _INPUT}
-    out, resume = values.get("out"), values.get("resume", False)
-    given, begun = _resumed(out, paths) if resume else (_given(paths), None)
-    settings = run_settings(values["preset"], values["config"], values["overrides"], changes, begun)
+    out = values.get("out")
+    given, begun = _resumed(out, paths) if values.get("resume") else (_given(paths), None)
+    flags = [f"{key}={str(value).lower() if value is True else value}" for key, value in changes.items()]
+    overrides = [*values["overrides"], *flags]
+    settings = resolve(Settings, PRESETS, values["preset"], values["config"], overrides, begun)
     steps = {name: values.get(name) for name in ("force", "first", "last")}
-    return RunRequest(given, settings, out, resume, **steps)
+    return RunRequest(given, settings, out, **steps)
 
 
 def _given(paths: Mapping[str, Path | None]) -> DataInput:
@@ -230,7 +214,7 @@ def _given(paths: Mapping[str, Path | None]) -> DataInput:
     return data_input(source, **others)
 
 
-def _resumed(out: Path | None, paths: Mapping[str, Path | None]) -> tuple[DataInput | None, Settings]:
+def _resumed(out: Path | None, paths: Mapping[str, Path | None]) -> tuple[DataInput | None, dict[str, Any]]:
     from largegnn.run import Run
 
     if out is None:
@@ -238,53 +222,43 @@ def _resumed(out: Path | None, paths: Mapping[str, Path | None]) -> tuple[DataIn
     if any(path is not None for path in paths.values()):
         raise InputError("--resume takes input and settings from the run folder", fix="leave the input out")
     run = Run.open(out)
-    return run.given, run.settings
+    return run.given, run.settings.model_dump()
 
 
-def _changes(flags: Sequence[str], values: Mapping[str, Any]) -> Changes:
-    """The settings that the values of the flags change."""
-    given = {FLAGS[flag]: values[_name(flag)] for flag in flags if values[_name(flag)] is not None}
-    return tuple(f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in given.items())
-
-
-def _step_parameters(folder: RunFolder) -> list[inspect.Parameter]:
+def _step_options(folder: RunFolder) -> dict[str, Decorator]:
     end = len(STEPS) if folder.last is None else STEPS.index(folder.last) + 1
-    force = typer.Option("--force", help=f"Compute again from this step on: {', '.join(STEPS[:end])}.")
-    resume = typer.Option("--resume", help="Resume the interrupted run in --out.")
-    return [
-        _parameter("resume", bool, resume, default=False),
-        _parameter("force", str | None, force),
-        _parameter("first", str | None, typer.Option("--from", help="First step to compute.")),
-        _parameter("last", str | None, typer.Option("--to", help="Last step to compute."), default=folder.last),
-    ]
+    return {
+        "resume": _option("--resume", is_flag=True, help="Resume the interrupted run in --out."),
+        "force": _option("--force", help=f"Compute again from this step on: {', '.join(STEPS[:end])}."),
+        "first": _option("--from", "first", help="First step to compute."),
+        "last": _option("--to", "last", default=folder.last, help="Last step to compute."),
+    }
 
 
-def _flag_parameter(flag: str, setting: SettingInfo) -> inspect.Parameter:
-    option = typer.Option(flag, help=_help(setting), metavar=_METAVARS.get(setting.kind), show_default=False)
-    return _parameter(_name(flag), (bool if setting.kind == "switch" else str) | None, option)
+def _flag(flag: str, setting: SettingInfo) -> Decorator:
+    """An option for a setting, with its help, what is allowed, and its default."""
+    default = ",".join(setting.default) if setting.kind == "list" else toml_value(setting.default).strip('"')
+    if setting.kind == "switch":
+        return _option(flag, is_flag=True, default=None, help=f"{setting.help} ({setting.key}: default {default})")
+    text = f"{setting.help} ({setting.key}: {setting.allowed}, default {default})"
+    return _option(flag, metavar=setting.kind.upper(), help=text)
 
 
-def _parameter(
-    name: str, kind: Any, option: Any, default: object = None, hidden: bool | None = None
-) -> inspect.Parameter:
-    option.hidden = name not in _SHOWN if hidden is None else hidden
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
-
-
-def _show_all(context: typer.Context, value: bool) -> None:
+def _show_all(context: click.Context, _: click.Parameter, value: bool) -> None:
     """Print the help with every option."""
     if value:
-        for parameter in context.command.params:
-            parameter.hidden = False  # type: ignore[attr-defined]
-        typer.echo(context.get_help())
-        raise typer.Exit
+        hidden = [one for one in context.command.params if isinstance(one, click.Option) and one.hidden]
+        for option in hidden:
+            option.hidden = False
+        click.echo(context.get_help())
+        for option in hidden:
+            option.hidden = True
+        context.exit()
 
 
-def _help(setting: SettingInfo) -> str:
-    default = ",".join(setting.default) if setting.kind == "list" else toml_value(setting.default).strip('"')
-    allowed = "" if setting.kind == "switch" else f"{setting.allowed}, "
-    # Square brackets would be read as markup.
-    return f"{setting.help} ({setting.key}: {allowed}default {default})"
+_help_all: Decorator = click.option(
+    "--help-all", is_flag=True, is_eager=True, expose_value=False, callback=_show_all, help="Show every option."
+)
 
 
 def _name(flag: str) -> str:

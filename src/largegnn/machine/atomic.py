@@ -1,15 +1,14 @@
 """Write files and folders atomically: complete or not at all.
 
 In: a path, and a function that writes. Out: the file or folder. It is written under a temporary name in the same
-folder, flushed to disk and renamed, so that a kill at any moment leaves what was there before. Two processes never
-write under one name, and the leftovers of killed ones are recognised by their names (`sweep_partials`).
+folder, flushed to disk and renamed, so that a kill at any moment leaves what was there before. No two processes use one
+temporary name, and the leftovers of killed ones are recognised by theirs (`sweep_partials`).
 A full disk or a folder that cannot be written is a `StorageError` with a fix. Cost: one flush for each file.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 import secrets
@@ -25,8 +24,6 @@ __all__ = ["ByteSink", "partial_path", "sweep_partials", "write_files", "write_f
 _Result = TypeVar("_Result")
 _FREE_SPACE = "nothing was left there; free some space or name another place, and try again"
 _PARTIAL = re.compile(r".*\.\d+-[0-9a-f]{8}\.partial", re.DOTALL)
-_OCCUPIED = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}  # errors of a rename where a file or folder exists
-_MOST_ATTEMPTS = 50  # at renaming a folder, while another process renames one to the same place
 
 
 class ByteSink:
@@ -133,20 +130,15 @@ def _flush(path: Path) -> None:
 
 def _replace_folder(folder: Path, new: Path) -> None:
     """Rename a folder to a place where another may be, which is moved aside first: systems replace only empty ones."""
-    for attempt in range(1, _MOST_ATTEMPTS + 1):
-        with _removed_after(partial_path(folder)) as old:
-            with contextlib.suppress(FileNotFoundError):
-                folder.rename(old)
-            try:
-                new.rename(folder)
-                return
-            except OSError as error:
-                # Another process was faster. Its folder may have been moved aside again by now, so trust the error.
-                if error.errno in _OCCUPIED and attempt < _MOST_ATTEMPTS:
-                    continue
-                with contextlib.suppress(OSError):
-                    old.rename(folder)
-                raise
+    with _removed_after(partial_path(folder)) as old:
+        with contextlib.suppress(FileNotFoundError):
+            folder.rename(old)
+        try:
+            new.rename(folder)
+        except OSError:
+            with contextlib.suppress(OSError):
+                old.rename(folder)
+            raise
 
 
 @contextlib.contextmanager

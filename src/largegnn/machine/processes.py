@@ -5,8 +5,8 @@ In: functions that can be imported, with arguments that can be pickled. Out: fut
 The helper is killed when the `with` ends, and on Linux by the kernel when its parent ends; elsewhere it ends after the
 task it is at. It ignores Ctrl-C and SIGTERM, which its parent handles. Unlike those of `multiprocessing`, it never
 imports the program's main script, which therefore needs no `if __name__ == "__main__"`; functions of that script cannot
-be sent. If it is killed, out of memory for example, the future has a `HelperError`, and the caller may do the work
-itself; the next task starts a new helper. Cost: starting one takes as long as importing the package.
+be sent. If it fails or is killed, out of memory for example, the future has a `HelperError`, and the caller may do the
+work itself; the next task starts a new helper if need be. Cost: starting one takes as long as importing the package.
 """
 
 from __future__ import annotations
@@ -25,23 +25,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import FrameType
 from typing import Any, Self, TypeVar
 
-from largegnn.errors import LargeGNNError
+from largegnn.errors import HelperError
 from largegnn.machine.devices import spin_variables
 
-__all__ = ["HelperError", "HelperProcess", "Interrupted", "Task", "install_signal_handlers"]
+__all__ = ["HelperProcess", "Interrupted", "install_signal_handlers"]
 
 _Result = TypeVar("_Result")
-Task = Future
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _DEATH_OF_PARENT = 1  # PR_SET_PDEATHSIG
 _PATIENCE = 1.0  # seconds in which a second signal is an echo of the first, as some launchers send
 _START = "import sys; sys.path[:] = {path!r}; from largegnn.machine.processes import _serve; _serve({pid})"
-
-
-class HelperError(LargeGNNError, ChildProcessError):
-    """A helper process ended before its work was done, or could not be sent it; the caller may do it itself."""
-
-    exit_code = 3
 
 
 class Interrupted(KeyboardInterrupt):
@@ -103,7 +96,7 @@ class HelperProcess:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def submit(self, function: Callable[..., _Result], *arguments: Any) -> Task[_Result]:
+    def submit(self, function: Callable[..., _Result], *arguments: Any) -> Future[_Result]:
         """Call a function in the helper; the future has what it returns or raises, or a `HelperError`."""
         if self._closed:
             raise RuntimeError(f"the process for {self._name} was closed")
@@ -129,7 +122,9 @@ class HelperProcess:
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             raise HelperError(_ending(self._name, self._discard())) from error
         if not succeeded:
-            raise value
+            failure = HelperError(f"the process for {self._name} failed: {value.splitlines()[-1]}")
+            failure.add_note(value)
+            raise failure
         return value
 
     def _started(self) -> subprocess.Popen[bytes]:
@@ -184,21 +179,12 @@ def _serve(parent: int) -> None:
 
 
 def _answer(task: bytes) -> bytes:
-    """The answer to one task, pickled: whether it succeeded, and its result or exception."""
+    """The answer to one task, pickled: whether it succeeded, and its result or the traceback."""
     try:
         function, arguments = pickle.loads(task)
-    except Exception as error:  # noqa: BLE001 - importing may fail in any way
-        return pickle.dumps((False, HelperError(f"another process cannot be sent this work: {error}")))
-    try:
         return pickle.dumps((True, function(*arguments)))
-    except BaseException as error:  # noqa: BLE001 - it is raised in the parent
-        error.add_note(f"In the helper process:\n{traceback.format_exc()}")
-        try:
-            answer = pickle.dumps((False, error))
-            pickle.loads(answer)
-        except Exception:  # noqa: BLE001 - an exception that is more than its arguments
-            return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
-        return answer
+    except BaseException:  # noqa: BLE001 - it is reported to the parent
+        return pickle.dumps((False, traceback.format_exc()))
 
 
 def _ending(name: str, code: int | None) -> str:

@@ -1,24 +1,32 @@
-"""Show the progress of long work: `progress` counts it, and a display shows the counts.
+"""Show the progress of long work: `progress` counts it, and `show_progress` shows the counts.
 
-In: a description, a total and its unit, then how much was done. Out: a bar on a terminal (`terminal_progress`), lines
-in the log (`LogDisplay`), or nothing where no display is set, as when the package is used as a library.
+In: a description, a total and its unit, then how much was done. Out: bars below the log on a terminal, lines in the log
+elsewhere, and nothing before `show_progress`, as when the package is used as a library.
 The idea: work does not wait for a display. `advance` adds to a number; a thread reads all numbers a few times a second,
 and shows work that has been open for longer than a moment. Work may open further work, which is shown below it, and any
-thread may open work and count. Cost: an addition and a lock for each `advance`; without a display there is no thread.
+thread may open work and count. Cost: an addition and a lock for each `advance`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-__all__ = ["Display", "LogDisplay", "Work", "progress", "set_display", "spell_rate", "spell_seconds"]
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.table import Table
+
+__all__ = ["Work", "progress", "show_progress", "spell_rate", "spell_seconds"]
 
 _log = logging.getLogger(__name__)
+_BAR_WIDTH = 30
+_OF_BARS, _OF_LINES = 0.25, 10.0  # seconds between two refreshes, and how long work is open before it is shown
 
 
 class Work:
@@ -64,47 +72,24 @@ class Work:
         return ", ".join(parts)
 
 
-class Display(Protocol):
-    """Shows work; its methods are called by one thread at a time."""
-
-    interval: float
-    """Seconds between two refreshes, and how long work must be open to be shown."""
-
-    def show(self, open_work: Sequence[Work]) -> None:
-        """Show the work that is open, outer before inner."""
-        ...
-
-    def clear(self) -> None:
-        """Remove what is shown: no work is open any more."""
-        ...
-
-
-class LogDisplay:
-    """Plain lines in the log, for output that is not a terminal."""
-
-    def __init__(self, interval: float = 10.0) -> None:
-        self.interval = interval
-
-    def show(self, open_work: Sequence[Work]) -> None:
-        """Write one line for all work that is open."""
-        _log.info("%s", "; ".join(map(str, open_work)))
-
-    def clear(self) -> None:
-        """Lines of a log stay."""
-
-
-class _Board:
-    """The work that is open, and the thread that shows it."""
+class _Display:
+    """The work that is open, and a thread that shows it once there is a console."""
 
     def __init__(self) -> None:
-        self.display: Display | None = None
+        self.interval = _OF_LINES
+        self._console: Console | None = None
+        self._live: Live | None = None
         self._open: list[Work] = []
         self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
 
-    def set_display(self, display: Display | None) -> None:
-        self.display = display
-        if display is not None:
-            threading.Thread(target=self._refresh, args=(display,), name="progress", daemon=True).start()
+    def start(self, console: Console) -> None:
+        # `is_interactive` is false where the terminal cannot move its cursor (TERM=dumb).
+        self._console = console if console.is_terminal and console.is_interactive else None
+        self.interval = _OF_LINES if self._console is None else _OF_BARS
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
+            self._thread.start()
 
     def open(self, description: str, total: int | None, unit: str, done: int) -> Work:
         owner = threading.get_ident()
@@ -117,35 +102,68 @@ class _Board:
     def close(self, work: Work) -> None:
         with self._lock:
             self._open.remove(work)
-            if not self._open and self.display is not None:
-                self.display.clear()
+            if not self._open and self._live is not None:
+                self._live.stop()
+                self._live = None
 
-    def _refresh(self, display: Display) -> None:
-        """Show what is open now and then, as long as this is the display."""
-        while self.display is display:
+    def _run(self) -> None:
+        while True:
+            time.sleep(self.interval)
             with self._lock:
-                open_work = [work for work in self._open if work.seconds >= display.interval]
-                if open_work:
-                    display.show(open_work)
-            time.sleep(display.interval)
+                shown = [work for work in self._open if work.seconds >= self.interval]
+                if shown and self._console is not None:
+                    self._draw(self._console, shown)
+                elif shown:
+                    _log.info("%s", "; ".join(map(str, shown)))
+
+    def _draw(self, console: Console, shown: Sequence[Work]) -> None:
+        """Draw one bar for each piece of work, outer above inner."""
+        from rich.live import Live
+
+        if self._live is None:
+            # On a terminal, printed lines appear above the bars; a file or a pipe stays as it is.
+            to_terminal = sys.stdout.isatty()
+            self._live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=to_terminal)
+            self._live.start()
+        self._live.update(_bars(shown), refresh=True)
 
 
-_board = _Board()
+_display = _Display()
 
 
-def set_display(display: Display | None) -> None:
-    """Show open work here from now on; None shows nothing."""
-    _board.set_display(display)
+def show_progress(console: Console) -> None:
+    """Show work from now on: bars on this console if it is a terminal, else lines in the log."""
+    _display.start(console)
 
 
 @contextlib.contextmanager
 def progress(description: str, total: int | None = None, unit: str = "", *, done: int = 0) -> Iterator[Work]:
     """Open a piece of work, whose `advance` counts; `done` units were done before, by an earlier run."""
-    work = _board.open(description, total, unit, done)
+    work = _display.open(description, total, unit, done)
     try:
         yield work
     finally:
-        _board.close(work)
+        _display.close(work)
+
+
+def _bars(shown: Sequence[Work]) -> Table:
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 1))
+    for _ in range(5):
+        table.add_column(no_wrap=True)
+    for work in shown:
+        amount = f"{work.done:,}" if work.total is None else f"{work.done:,}/{work.total:,}"
+        left = work.seconds_left
+        table.add_row(
+            "  " * work.depth + work.description,
+            ProgressBar(work.total, work.done, width=_BAR_WIDTH, pulse=work.total is None),
+            f"{amount} {work.unit}",
+            spell_rate(work.rate, work.unit) if work.rate > 0 else "",
+            "" if left is None else f"{spell_seconds(left)} left",
+        )
+    return table
 
 
 def spell_rate(rate: float, unit: str) -> str:

@@ -84,6 +84,8 @@ class Steps:
         self._forced = len(names) if force is None else self._index(force)
         if self._first > self._last:
             raise InputError(f"--from {first} comes after --to {last}", expected=f"the order {', '.join(names)}")
+        if self._forced < self._first:
+            raise InputError(f"--force {force} comes before --from {first}", fix=f"start with --from {force}")
         self.computed: list[str] = []
         self._known: dict[tuple[int, int], str] = {}
         self._kept: list[Any] = []  # what `_known` speaks of must not be freed

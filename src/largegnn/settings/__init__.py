@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from largegnn.settings.describe import SettingInfo, describe
-from largegnn.settings.generate import WorldSettings
-from largegnn.settings.presets import METHODS, PRESETS, WORLD_PRESETS
-from largegnn.settings.resolving import flat_settings, resolve
+from largegnn.settings.describe import SettingInfo, describe, flat_settings, to_toml, toml_value
+from largegnn.settings.generate import WORLD_PRESETS, WorldSettings
+from largegnn.settings.presets import METHODS, PRESETS
+from largegnn.settings.resolving import resolve
 from largegnn.settings.section import Section, StrictModel
 from largegnn.settings.sections import (
     DEFAULT_LOSSES,
@@ -25,7 +25,6 @@ from largegnn.settings.sections import (
     Settings,
     TrainSettings,
 )
-from largegnn.settings.writing import to_toml, toml_value
 
 __all__ = [
     "DEFAULT_LOSSES",

@@ -1,14 +1,14 @@
-"""Size and difficulty of a generated pair of graphs."""
+"""Size and difficulty of a generated pair of graphs, and named sets of these."""
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
 from largegnn.settings.section import Section, Share
 
-__all__ = ["WorldSettings"]
+__all__ = ["WORLD_PRESETS", "WorldSettings"]
 
 Entities = Annotated[int, Field(ge=10, le=1_000_000_000)]
 Relations = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -54,3 +54,47 @@ class WorldSettings(Section):
         if self.train_share + self.valid_share > 1:
             raise ValueError("train_share and valid_share must not exceed 1 together")
         return self
+
+
+WORLD_PRESETS: dict[str, dict[str, Any]] = {
+    "small": {"missing": 0.12},
+    "15k": {
+        "source_entities": 15_000,
+        "target_entities": 15_000,
+        "links": 15_000,
+        "source_relations": 267,
+        "target_relations": 210,
+        "source_triples": 47_334,
+        "target_triples": 40_864,
+        "missing": 0.24,
+        "degree_exponent": 1.8,
+        "community_size": 60,
+        "inside": 0.98,
+    },
+    "100k": {
+        "source_entities": 100_000,
+        "target_entities": 100_000,
+        "links": 100_000,
+        "source_relations": 400,
+        "target_relations": 300,
+        "source_triples": 309_607,
+        "target_triples": 258_285,
+        "missing": 0.32,
+        "degree_exponent": 1.9,
+        "community_size": 80,
+        "inside": 0.97,
+    },
+    "dbpedia1m": {
+        "source_entities": 1_211_270,
+        "target_entities": 1_176_869,
+        "links": 488_563,
+        "source_relations": 595,
+        "target_relations": 400,
+        "source_triples": 8_150_656,
+        "target_triples": 4_268_719,
+        "missing": 0.5,
+        "degree_exponent": 2.0,
+        "community_size": 400,
+        "inside": 0.94,
+    },
+}

@@ -15,9 +15,20 @@ from pydantic_core import CoreSchema, core_schema
 
 from largegnn.errors import InputError
 from largegnn.parts import Table
-from largegnn.settings.quoting import shown
 
-__all__ = ["NamesOf", "PartOf", "RefusedPartError", "WeightsOf"]
+__all__ = ["NamesOf", "PartOf", "RefusedPartError", "WeightsOf", "shown"]
+
+_LONGEST = 100
+
+
+def shown(value: object) -> str:
+    """A value as Python writes it, cut to 100 characters."""
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except (ValueError, RecursionError):
+        # Python writes no numbers of thousands of digits and no lists within lists within thousands of lists.
+        return f"a value too large to show ({type(value).__name__})"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text):,} characters)"
 
 
 class RefusedPartError(ValueError):
@@ -28,8 +39,18 @@ class RefusedPartError(ValueError):
         self.reason = reason
 
 
+class _Names:
+    """A mark of a type, whose values are checked before the type is."""
+
+    def check(self, value: object) -> object:
+        raise NotImplementedError
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self.check, handler(source))
+
+
 @dataclass(frozen=True)
-class PartOf:
+class PartOf(_Names):
     """One name of a table, or the word `auto`: `Annotated[str, PartOf(TABLE, "auto")]`."""
 
     table: Table[Any]
@@ -55,13 +76,9 @@ class PartOf:
             refused = InputError(reason.problem, expected=self.allowed, found=reason.found, fix=reason.fix)
             raise RefusedPartError(refused) from reason
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """The names are looked up before the type is checked."""
-        return core_schema.no_info_before_validator_function(self.check, handler(source))
-
 
 @dataclass(frozen=True)
-class NamesOf:
+class NamesOf(_Names):
     """Some of these names, none twice, as a list or as text with commas, or one word such as `auto`."""
 
     kind: str
@@ -97,19 +114,9 @@ class NamesOf:
     def _refused(self, problem: str) -> RefusedPartError:
         return RefusedPartError(InputError(problem, expected=self.allowed))
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Written as a list, which is what JSON and TOML read back."""
-        return core_schema.no_info_before_validator_function(
-            self.check,
-            handler(source),
-            serialization=core_schema.plain_serializer_function_ser_schema(
-                list, return_schema=core_schema.list_schema()
-            ),
-        )
-
 
 @dataclass(frozen=True)
-class WeightsOf:
+class WeightsOf(_Names):
     """A weight for each of some names; one that is not named keeps its default, and 0 switches it off.
 
     Without `names` every name is allowed: evidence, whose columns the channels name.
@@ -142,7 +149,3 @@ class WeightsOf:
         if not any(weights.values()):
             raise RefusedPartError(InputError(f"every {self.kind} is off", expected="one weight above 0"))
         return weights
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """The names are looked up and the defaults filled in before the weights are checked."""
-        return core_schema.no_info_before_validator_function(self.check, handler(source))

@@ -37,7 +37,7 @@ class Section(StrictModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            from largegnn.settings.refusal import refusal_of
+            from largegnn.settings.describe import refusal_of
 
             raise refusal_of(type(self), error) from None
 

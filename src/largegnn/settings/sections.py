@@ -80,8 +80,7 @@ class CompareSettings(Section):
         "off",
         min_length=1,
         max_length=1_000,
-        description="Texts as vectors of their meaning: model2vec, sentence_transformers, or module:function. "
-        "off: letters alone are compared.",
+        description="Texts as vectors: model2vec, sentence_transformers, module:function. off: compare letters alone.",
     )
     text_model: str = Field("", max_length=4_096, description="Folder of the text encoder's model.")
     odds_weight: float = Field(
@@ -147,7 +146,7 @@ class TrainSettings(Section):
         1_000, ge=1, le=1_000_000, description="Entities outside the subgraph drawn in a training step."
     )
     repartition_every: int = Field(
-        2, ge=0, le=10_000, description="Epochs between repartitionings, which run beside the training. 0: never."
+        2, ge=0, le=10_000, description="Epochs between repartitionings, which run in the background. 0: never."
     )
     members: int = Field(
         1,

@@ -1,24 +1,57 @@
-"""What the commands print about an alignment: figures with their protocol, what was found, and how sure it is."""
+"""Print results for people: tables, the figures of a run with their protocol, and its findings in sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from largegnn.artifacts import Protocol, ReliabilityRow
-from largegnn.cli.tables import number, print_table, share
 from largegnn.data.shown import local_part, shown
 
 if TYPE_CHECKING:
+    from largegnn.artifacts import Cost, Protocol, ReliabilityRow
     from largegnn.result import AlignmentResult
     from largegnn.review.explain import CandidateExplanation
     from largegnn.run import RunSummary
 
-__all__ = ["print_figures", "print_findings", "print_reliability", "protocol_line"]
+__all__ = ["number", "print_costs", "print_figures", "print_findings", "print_reliability", "print_table", "share"]
 
-_SUREST = 5
+_NUM_EXAMPLES = 5
+
+
+def number(value: float) -> str:
+    """A number with separators; small ones with two decimals."""
+    return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
+
+
+def share(value: float | None) -> str:
+    """A share of one with three decimals."""
+    return "-" if value is None else f"{value:.3f}"
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table on standard output; the first column is text, the others are aligned right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console = Console()
+    console.print(title, style="bold", markup=False, highlight=False, soft_wrap=True)
+    console.print(table)
+
+
+def print_costs(title: str, costs: Mapping[str, Cost]) -> None:
+    """Seconds and peak memory of each step, and of all."""
+    rows = [(name, f"{cost.seconds:.2f}", f"{cost.peak_memory_mb:,.0f}") for name, cost in costs.items()]
+    total = sum(cost.seconds for cost in costs.values())
+    peak = max((cost.peak_memory_mb for cost in costs.values()), default=0.0)
+    print_table(title, ("step", "seconds", "peak MB"), [*rows, ("all", f"{total:.2f}", f"{peak:,.0f}")])
 
 
 def print_figures(summary: RunSummary) -> None:
@@ -26,7 +59,7 @@ def print_figures(summary: RunSummary) -> None:
     evaluation = summary.evaluation
     if evaluation is None or evaluation.ideal is None or evaluation.real is None:
         return
-    line = protocol_line(evaluation.protocol) + _cluster_words(summary)
+    line = _protocol_line(evaluation.protocol) + _cluster_words(summary)
     measures = list(next(iter(evaluation.ideal.values())).source_to_target)
     rows = [
         (name, *(share(ranks.source_to_target[key]) for key in measures), share(ranks.mean.get(measures[0])))
@@ -56,56 +89,53 @@ def print_figures(summary: RunSummary) -> None:
 
 
 def print_findings(result: AlignmentResult) -> None:
-    """Sentences: how many pairs, how sure, why others have none, the surest with their evidence, where it all is."""
-    summary = result.summary
-    match = summary.match
-    if match is None:
-        return
-    threshold, folder = match.threshold, result.run.folder
-    task = result.task
-    typer.echo(
+    """Sentences: the pairs and how many are right, why others have none, examples with evidence, what to do next."""
+    match, task, folder = result.summary.match, result.task, result.run.folder
+    assert match is not None, "a result has pairs"
+    click.echo(
         f"{match.num_accepted:,} pairs accepted between {task.num_source_entities:,} source and "
         f"{task.num_target_entities:,} target entities."
     )
     if match.num_anchors:
-        typer.echo(
-            f"Started from {match.num_anchors:,} anchors, pairs that names and values are sure of; "
-            f"{match.num_given_up:,} were given up."
+        click.echo(
+            f"Training started from {match.num_anchors:,} anchors, pairs that names and values make almost certain; "
+            f"{match.num_given_up:,} were rejected in the end."
         )
-    typer.echo(match.sentence())
-    typer.echo(f"Threshold: {match.calibration.measure} {threshold.threshold:.3f}.")
+    click.echo(match.sentence())
+    click.echo(f"Threshold: {match.calibration.measure} {match.threshold.threshold:.3f}.")
     reasons = ", ".join(
         f"{count:,} {name}" for name, count in match.reasons.items() if count and name not in ("aligned", "seed")
     )
     if reasons:
-        typer.echo(f"Unmatched entities: {reasons}.")
-    _print_surest(result)
-    typer.echo(f"\nPairs: {folder / 'alignment.tsv'}. Unmatched: {folder / 'unmatched.tsv'}.")
+        click.echo(f"Unmatched entities: {reasons}.")
+    _print_examples(result)
+    click.echo(f"\nPairs: {folder / 'alignment.tsv'}. Unmatched: {folder / 'unmatched.tsv'}.")
     if (folder / "report.html").exists():
-        typer.echo(f"To look at: {folder / 'report.html'}, or largegnn review {folder}.")
-    typer.echo(f"Next: largegnn explain {folder} ENTITY; largegnn export {folder} --form sssom.")
+        click.echo(f"Report: {folder / 'report.html'}. To check pairs: largegnn review {folder}.")
+    click.echo(f"Next: largegnn explain {folder} ENTITY; largegnn export {folder} --form sssom.")
 
 
-def _print_surest(result: AlignmentResult) -> None:
+def _print_examples(result: AlignmentResult) -> None:
+    """A few accepted pairs, each with its evidence."""
     pairs = result.pairs
     if not len(pairs):
         return
     by = "confidence" if "confidence" in pairs.columns else "score"
-    typer.echo("\nThe surest pairs:")
-    for pair in pairs.sort([by, "score"], descending=True).head(_SUREST).iter_rows(named=True):
+    click.echo(f"\nThe {'most confident pairs' if by == 'confidence' else 'pairs with the highest scores'}:")
+    for pair in pairs.sort([by, "score"], descending=True).head(_NUM_EXAMPLES).iter_rows(named=True):
         names = (result.labels([pair[side]], side)[0] for side in ("source", "target"))
-        typer.echo(f"  {' = '.join(map(shown, names))}   {by} {pair[by]:.3f}")
+        click.echo(f"  {' = '.join(map(shown, names))}   {by} {pair[by]:.3f}")
         found = result.explain(pair["source"], "source", pair["target"]).candidates[0]
-        typer.echo(f"    {_reason(found, result)}")
+        click.echo(f"    {_reason(found, result)}")
 
 
 def _reason(pair: CandidateExplanation, result: AlignmentResult) -> str:
-    """What speaks most plainly for a pair, in a few words."""
+    """The strongest evidence for a pair, in a few words."""
     reasons = []
     agreeing = [one for one in pair.values if one.agrees and one.kind != "name"]
     if agreeing:
-        shared = ", ".join(f"{local_part(one.source_predicate)} {shown(one.source_value, 40)}" for one in agreeing[:2])
-        reasons.append(f"same {shared}")
+        values = ", ".join(f"{local_part(one.source_predicate)} {shown(one.source_value, 40)}" for one in agreeing[:2])
+        reasons.append(f"same {values}")
     if pair.matched_neighbors:
         one = pair.matched_neighbors[0]
         names = result.labels([one.source], "source")[0], result.labels([one.target], "target")[0]
@@ -115,8 +145,8 @@ def _reason(pair: CandidateExplanation, result: AlignmentResult) -> str:
         joined = " = ".join(f"{name} ({by})" for name, by in zip(names, relations, strict=True))
         reasons.append(f"{len(pair.matched_neighbors)} matched neighbours, for example {joined}")
     if not reasons:
-        told = ", ".join(f"{name} {pair.evidence[name]:.3f}" for name in ("cosine", "literal") if name in pair.evidence)
-        reasons.append(f"{told}, margin {pair.margin or 0.0:.3f}; no matched neighbours")
+        scores = [f"{name} {pair.evidence[name]:.3f}" for name in ("cosine", "literal") if name in pair.evidence]
+        reasons.append(f"{', '.join(scores)}, margin {pair.margin or 0.0:.3f}; no matched neighbours")
     return "; ".join(reasons)
 
 
@@ -134,7 +164,7 @@ def print_reliability(title: str, rows: Sequence[ReliabilityRow] | None) -> None
         )
 
 
-def protocol_line(protocol: Protocol) -> str:
+def _protocol_line(protocol: Protocol) -> str:
     """A protocol in one line."""
     seeds, ranked = protocol.seed_share, protocol.num_ranked_links
     some = "" if ranked in (None, protocol.num_test_links) else f" ({number(ranked or 0)} of them ranked)"
