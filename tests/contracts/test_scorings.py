@@ -15,7 +15,7 @@ from largegnn.matching.scorings import ScoringContext, scoring_of
 from largegnn.parts import SCORINGS
 from tests.matching.random_candidates import scored_graphs
 
-every_scoring = pytest.mark.parametrize("name", SCORINGS.own_names)
+every_scoring = pytest.mark.parametrize("name", list(SCORINGS))
 VECTORS = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
 CONTEXT = ScoringContext(EntityEmbeddings(VECTORS, np.ones(12, dtype=bool)), 0.05, 10, torch.device("cpu"))
 Drawn = tuple[CandidateGraph, FloatArray]

@@ -10,7 +10,7 @@ from largegnn.parts import PARTITIONERS
 
 
 def test_the_table_names_the_functions_of_the_same_names() -> None:
-    for name in PARTITIONERS.own_names:
+    for name in list(PARTITIONERS):
         part = getattr(partition, name)
         assert PARTITIONERS[name] is part
         assert PARTITIONERS.name_of(part) == name

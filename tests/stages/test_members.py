@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from largegnn.stages import train as stage
 
 from largegnn import api
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, FloatArray, IntArray, SubgraphSet, TrainedModel
