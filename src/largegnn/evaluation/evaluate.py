@@ -55,11 +55,10 @@ from largegnn.machine.pieces import by_all_processors, in_background, piece_size
 from largegnn.matching.candidates import csls, mean_nearest
 from largegnn.matching.channels import ChannelContext, gather_candidates, similarity_weights
 from largegnn.matching.confidence.reliability import reliability
-from largegnn.matching.edge_transport import transport_edges
 from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
 from largegnn.matching.search import SearchOptions, search_both
 from largegnn.matching.selection import mutual_knn, mutual_top1
-from largegnn.matching.transport import cosine_matrix, dense_plan, fits_dense
+from largegnn.matching.transport import cosine_matrix, dense_plan, fits_dense, transport_edges
 from largegnn.matching.union import build_candidates
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ import numpy.typing as npt
 from largegnn.artifacts import AlignmentTask, IntArray
 from largegnn.machine.pieces import by_all_processors
 from largegnn.matching.evidence import REACH_EXPONENT
+from largegnn.matching.rows import offsets
 
-__all__ = ["NeighborRows", "both_neighbor_rows", "entries_of", "neighbor_rows", "offsets", "ways_of", "worth_sending"]
+__all__ = ["NeighborRows", "both_neighbor_rows", "neighbor_rows", "ways_of", "worth_sending"]
 
 # Entities of a side. Below, rules take some ten seconds, about as long as sending the graphs to other machines.
 _WORTH_SENDING = 200_000
@@ -69,16 +70,3 @@ def ways_of(task: AlignmentTask, side: int) -> tuple[IntArray, IntArray, IntArra
         np.concatenate([tails, heads]),
         np.concatenate([2 * relations, 2 * relations + 1]),
     )
-
-
-def offsets(rows: IntArray, number: int) -> IntArray:
-    """Where each of `number` rows begins, and the last ends, in entries that ascend by their row (e,)."""
-    return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=number))])
-
-
-def entries_of(begins: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
-    """All entries from `begins` to `ends` (k,), one range after the other: the number of the range, and the entry."""
-    sizes = ends - begins
-    ranges = np.repeat(np.arange(len(sizes)), sizes)
-    skipped = np.cumsum(sizes) - sizes
-    return ranges, np.arange(len(ranges)) + (begins - skipped)[ranges]

@@ -22,7 +22,8 @@ from largegnn.artifacts import EXAMPLES, AlignmentTask, FloatArray, IntArray, Re
 from largegnn.machine.compiled import compiled
 from largegnn.machine.pieces import map_pieces, pieces
 from largegnn.matching.evidence import UNKNOWN_LIKELIHOOD
-from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows, entries_of, offsets, worth_sending
+from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows, worth_sending
+from largegnn.matching.rows import entries_of, lower_bound, offsets
 
 __all__ = [
     "Counterparts",
@@ -32,7 +33,6 @@ __all__ = [
     "counterparts",
     "likelihood",
     "likelihoods",
-    "lower_bound",
 ]
 
 _PRIOR = 5.0  # occurrences of a relation at which they count half
@@ -218,19 +218,6 @@ def likelihoods(counts: RelationCounts, relations: IntArray) -> npt.NDArray[np.f
     scale = counts.source_scale[relations].astype(np.float64) + counts.target_scale[counts.ways >> 1]
     result: npt.NDArray[np.float64] = (counts.joint.astype(np.float64) + _PRIOR * UNKNOWN_LIKELIHOOD) * scale / 2
     return result
-
-
-@compiled
-def lower_bound(row: IntArray, begin: int, end: int, wanted: int) -> int:
-    """The first index of an ascending row, from `begin` to `end`, at which nothing smaller stands."""
-    low, high = begin, end
-    while low < high:
-        middle = (low + high) >> 1
-        if row[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @compiled

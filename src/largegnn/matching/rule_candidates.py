@@ -20,8 +20,9 @@ from largegnn.artifacts import AlignmentTask, FloatArray, IntArray, Mask
 from largegnn.machine.compiled import compiled
 from largegnn.machine.pieces import map_pieces, piece_size, pieces
 from largegnn.matching.evidence import REACH_EXPONENT
-from largegnn.matching.neighbor_rows import NeighborRows, entries_of, offsets, ways_of, worth_sending
+from largegnn.matching.neighbor_rows import NeighborRows, ways_of, worth_sending
 from largegnn.matching.relations import Counterparts, RelationCounts, likelihoods
+from largegnn.matching.rows import entries_of, offsets
 
 __all__ = ["propose_pairs"]
 

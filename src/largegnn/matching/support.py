@@ -22,17 +22,17 @@ from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArr
 from largegnn.machine.compiled import compiled
 from largegnn.machine.pieces import by_all_processors, map_pieces, piece_size, pieces
 from largegnn.machine.progress import progress
-from largegnn.matching.edge_transport import partial_plan
-from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows, entries_of, offsets, worth_sending
+from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows, worth_sending
 from largegnn.matching.relations import (
     Counterparts,
     RelationCounts,
     count_relations,
     counterparts,
     likelihood,
-    lower_bound,
 )
+from largegnn.matching.rows import entries_of, lower_bound, offsets
 from largegnn.matching.rule_candidates import propose_pairs
+from largegnn.matching.transport import partial_plan
 
 __all__ = ["SupportFinder"]
 
