@@ -27,7 +27,7 @@ _WORTH_SENDING = 200_000
 
 
 class NeighborRows(NamedTuple):
-    """Row i holds `ids[ptr[i]:ptr[i + 1]]`, ascending, the way from i to each, ascending, and the weights (float32)."""
+    """Row i holds `ids[ptr[i]:ptr[i + 1]]`, ascending, the way from i to each, and the weights (float32)."""
 
     ptr: IntArray
     ids: IntArray
@@ -43,7 +43,7 @@ def neighbor_rows(task: AlignmentTask, side: int) -> NeighborRows:
         ids.astype(np.int64) * (int(ways.max(initial=0)) + 2) + (ways ^ 1), return_inverse=True, return_counts=True
     )
     weights = sizes[groups].astype(np.float32) ** np.float32(REACH_EXPONENT)
-    order = np.lexsort((ways, ids, entities))
+    order = np.lexsort((ids, entities))
     ptr = offsets(entities, (task.num_source_entities, task.num_target_entities)[side])
     return NeighborRows(ptr, ids[order], ways[order], weights[order])
 
@@ -60,13 +60,10 @@ def worth_sending(task: AlignmentTask) -> bool:
 
 
 def ways_of(task: AlignmentTask, side: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Each triple of a side from both of its ends, in no order: entity, neighbour and way (int32)."""
+    """Each triple of a side from both of its ends, in their order: entity, neighbour and way (int32)."""
     split = task.num_source_triples
     triples = task.triples[:split] if side == 0 else task.triples[split:]
     first = np.array([task.num_source_entities, task.num_source_relations, task.num_source_entities]) * side
-    heads, relations, tails = ((triples - first)[triples[:, 0] != triples[:, 2]]).astype(np.int32).T
-    return (
-        np.concatenate([heads, tails]),
-        np.concatenate([tails, heads]),
-        np.concatenate([2 * relations, 2 * relations + 1]),
-    )
+    triples = ((triples - first)[triples[:, 0] != triples[:, 2]]).astype(np.int32)
+    ways = 2 * triples[:, 1:2] + np.array([0, 1], dtype=np.int32)
+    return triples[:, [0, 2]].ravel(), triples[:, [2, 0]].ravel(), ways.ravel()
