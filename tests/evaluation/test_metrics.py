@@ -158,7 +158,7 @@ def test_some_links_are_ranked_as_all_are() -> None:
     covered = np.arange(40) % 7 > 0
     chosen = np.array([0, 3, 8, 21, 39])
     every = rank_links_by(source, target, csls_k=3, source_covered=covered)
-    some = rank_links_by(source, target, csls_k=3, source_covered=covered, ranked=chosen)
+    some = rank_links_by(source, target, csls_k=3, source_covered=covered, links=(chosen, chosen))
     for scoring in ("cosine", "csls"):
         assert np.array_equal(some[scoring].source_to_target, every[scoring].source_to_target[chosen])
         assert np.array_equal(some[scoring].target_to_source, every[scoring].target_to_source[chosen])

@@ -10,7 +10,6 @@ import torch
 
 from largegnn.artifacts import AlignmentTask, EntityEmbeddings, IntArray, LiteralEvidence
 from largegnn.evaluation.evaluate import _TestRanking as Ranking
-from largegnn.evaluation.metrics import rank_links_by
 from largegnn.settings import MatchSettings
 
 _LINKS = 400
@@ -64,20 +63,14 @@ def test_what_the_search_shows_is_what_counting_gives(
     assert some["cosine"][0, 5] == some["cosine"][1, 9] == _LINKS  # no vector: last
 
 
-def test_links_that_are_not_one_to_one_are_all_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(1)
-    vectors = rng.standard_normal((2 * _LINKS, 8)).astype(np.float32)
-    vectors[0] = 0.0  # else all scores would be one matrix
-    links = np.array([(0, _LINKS), (1, _LINKS + 1), (1, _LINKS + 2)], dtype=np.int32)
-    counted: list[int] = []
-
-    def counting(*vectors: Any, ranked: IntArray, **options: Any) -> Any:
-        counted.append(len(ranked))
-        return rank_links_by(*vectors, ranked=ranked, **options)
-
-    monkeypatch.setattr("largegnn.evaluation.evaluate.rank_links_by", counting)
-    _ranks(_task(links), vectors)
-    assert counted == [3]
+def test_an_entity_of_two_links_has_a_rank_in_each() -> None:
+    """Source 1 belongs to two targets, of which the farther one comes second; it does not tie with itself."""
+    found = np.eye(4, 8, dtype=np.float32).repeat(_LINKS // 2, axis=0)
+    found[[0, _LINKS]] = np.eye(8, dtype=np.float32)[6]
+    found[[1, _LINKS + 1]] = np.eye(8, dtype=np.float32)[7]
+    found[_LINKS + 2] = np.eye(8, dtype=np.float32)[7] + 0.5
+    ranks = _ranks(_task(np.array([(0, _LINKS), (1, _LINKS + 1), (1, _LINKS + 2)], dtype=np.int32)), found)
+    assert ranks["cosine"].tolist() == [[1, 1, 2], [1, 1, 1]]
 
 
 def _nothing_shown(self: Ranking) -> Any:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largegnn.matching.neighbor_rows import NeighborRows, WayRows, neighbor_rows, way_rows
+from largegnn.matching.neighbor_rows import NeighborRows, neighbor_rows
 from tests.matching.slow_support import make_task
 
 Triple = tuple[int, int, int]
@@ -17,7 +17,7 @@ triples = st.tuples(
 )
 
 
-def entries(rows: NeighborRows | WayRows) -> list[Entry]:
+def entries(rows: NeighborRows) -> list[Entry]:
     entities = np.repeat(np.arange(len(rows.ptr) - 1), np.diff(rows.ptr)).tolist()
     return list(zip(entities, rows.ids.tolist(), rows.ways.tolist(), strict=True))
 
@@ -43,10 +43,6 @@ def test_rows_are_their_definition(both: tuple[list[Triple], list[Triple]]) -> N
         pairs = [(one, other) for one, other, _ in entries(rows)]
         assert pairs == sorted(pairs)
         assert [array.dtype.name for array in rows] == ["int64", "int32", "int32", "float32"]
-        by_way = entries(way_rows(task, side))
-        assert sorted(by_way) == sorted(expected)
-        ways = [(one, way) for one, _, way in by_way]
-        assert ways == sorted(ways)
 
 
 def test_a_hub() -> None:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largegnn.artifacts import MAPPINGS, RelationAlignment
-from largegnn.matching import relations
 from largegnn.matching.neighbor_rows import neighbor_rows
 from largegnn.matching.relations import align_relations, count_relations, counterparts, likelihood
 from tests.matching.slow_support import Edge, SlowRelations, make_task
@@ -91,11 +90,3 @@ def test_nothing_matched() -> None:
     assert len(align_relations(task, np.empty((0, 2), dtype=np.int32), np.empty(0, dtype=np.float32))) == 0
     empty = make_task(1, 1, [], [])
     assert len(align_relations(empty, np.array([[0, 1]]), np.ones(1, dtype=np.float32))) == 0
-
-
-def test_a_table_that_is_too_small_is_made_larger(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = aligned(12, [2, 3])
-    monkeypatch.setattr(relations, "_FIRST_SIZE", 1)
-    found = aligned(12, [2, 3])
-    assert found.pairs.tolist() == expected.pairs.tolist()
-    assert found.scores.tolist() == expected.scores.tolist()

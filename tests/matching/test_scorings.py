@@ -13,7 +13,6 @@ from scipy.special import logsumexp
 from largegnn.artifacts import CandidateGraph, EntityEmbeddings, FloatArray
 from largegnn.errors import InputError
 from largegnn.matching import scorings
-from largegnn.matching.edge_transport import partial_plan
 from largegnn.matching.scorings import (
     COSINE,
     CSLS,
@@ -25,6 +24,7 @@ from largegnn.matching.scorings import (
     scoring_of,
     weighted_evidence,
 )
+from largegnn.matching.transport import partial_plan
 from largegnn.parts import SCORINGS
 
 TEMPERATURE, ITERATIONS = 0.05, 12

@@ -1,8 +1,8 @@
-"""Transport against a slow reference: logsumexp in float64, step by step."""
+"""Transport against slow references: logsumexp in float64 step by step, and sums over edges; products are scipy's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +10,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse as matrices
 from scipy.special import logsumexp
 
+from largegnn.artifacts import CandidateGraph, FloatArray
 from largegnn.errors import ArtifactError
-from largegnn.matching import edge_transport, transport
-from largegnn.matching.edge_transport import transport_edges
-from largegnn.matching.transport import transport_dense
+from largegnn.machine import pieces
+from largegnn.matching import transport
+from largegnn.matching.transport import EdgeKernel, partial_plan, transport_dense, transport_edges
+from tests.matching.slow_support import Edge, certain_slowly
 
 Matrix = npt.NDArray[np.float32]
 
@@ -35,8 +38,10 @@ def reference(scores: Matrix, temperature: float, iterations: int) -> npt.NDArra
 
 
 def dense(scores: Matrix, temperature: float = 0.02, iterations: int = 30) -> Matrix:
-    plan: Matrix = transport_dense(torch.from_numpy(scores.copy()), temperature, iterations).numpy()
-    return plan
+    plan = torch.from_numpy(scores.copy())
+    transport_dense(plan, temperature, iterations)
+    result: Matrix = plan.numpy()
+    return result
 
 
 def sparse(scores: Matrix, temperature: float = 0.02, iterations: int = 30) -> Matrix:
@@ -101,42 +106,10 @@ def test_ranks_equal_those_of_the_reference(
             np.testing.assert_array_equal(plan.argmax(axis)[clear], expected.argmax(axis)[clear])
 
 
-def test_kernel_and_logarithms_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fast way, the one without it, and a change from one to the other after some steps."""
-    scores = cosines(60, 90, seed=5)
-    expected = reference(scores, 0.02, 30)
-    steps: list[str] = []
-    switch_after = 0
-
-    def noted(name: str) -> Callable[..., torch.Tensor]:
-        step = getattr(transport, name)
-
-        def run(*arguments: object) -> torch.Tensor:
-            steps.append(name)
-            if len(steps) == switch_after:
-                monkeypatch.setattr(transport, "_FARTHEST", 0.0)
-            result: torch.Tensor = step(*arguments)
-            return result
-
-        return run
-
-    for name in ("_step_with_kernel", "_step_with_logarithms"):
-        monkeypatch.setattr(transport, name, noted(name))
-    assert_same(dense(scores), expected)
-    assert set(steps) == {"_step_with_kernel"}
-    steps.clear()
-    switch_after = 5
-    assert_same(dense(scores), expected)
-    assert steps == ["_step_with_kernel"] * 5 + ["_step_with_logarithms"] * 24
-    monkeypatch.setattr(transport, "_LOWEST", 0.0)
-    steps.clear()
-    assert_same(dense(scores), expected)
-    assert set(steps) == {"_step_with_logarithms"}
-
-
-def test_sparse_moves_far_duals_into_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_factors_become_a_part_of_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = cosines(40, 30, seed=8)
-    monkeypatch.setattr(edge_transport, "_FARTHEST", 1.0)
+    monkeypatch.setattr(transport, "_FARTHEST", 1.0)
+    assert_same(dense(scores), reference(scores, 0.02, 30))
     assert_same(sparse(scores), reference(scores, 0.02, 30))
 
 
@@ -215,19 +188,11 @@ def test_nothing_and_one_node() -> None:
         assert_same(sparse(scores), reference(scores, 0.02, 30))
 
 
-def test_arguments_stay_as_they_were() -> None:
-    scores = cosines(5, 6, seed=7)
-    given = torch.from_numpy(scores.copy())
-    transport_dense(given)
-    np.testing.assert_array_equal(given.numpy(), scores)
-    rows, cols, edges = np.array([0, 1]), np.array([0, 0]), np.array([0.5, 0.7])
-    transport_edges(rows, cols, edges, (2, 1))
-    assert edges.tolist() == [0.5, 0.7]
-
-
 def test_a_view_with_strides() -> None:
     scores = cosines(12, 9, seed=9)
-    assert_same(transport_dense(torch.from_numpy(scores.T.copy()).T).numpy(), reference(scores, 0.02, 30))
+    plan = torch.from_numpy(scores.T.copy()).T
+    transport_dense(plan)
+    assert_same(plan.numpy(), reference(scores, 0.02, 30))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -239,19 +204,91 @@ def test_scores_that_are_none_are_refused(bad: float) -> None:
         transport_edges(np.array([0, 0]), np.array([0, 1]), scores[0], (1, 2))
 
 
-def test_wrong_input_is_refused() -> None:
-    with pytest.raises(ArtifactError, match="float32 matrix"):
-        transport_dense(torch.zeros(2, 2, dtype=torch.float64))
-    with pytest.raises(ArtifactError, match="temperature 0"):
-        transport_dense(torch.zeros(2, 2), temperature=0.0)
-    with pytest.raises(ArtifactError, match="0 iterations"):
-        transport_dense(torch.zeros(2, 2), iterations=0)
-    edge, twice = np.array([0]), np.array([0, 0])
-    with pytest.raises(ArtifactError, match="strictly ascending"):
-        transport_edges(twice, twice, np.zeros(2), (2, 2))
-    with pytest.raises(ArtifactError, match="leaves a side"):
-        transport_edges(edge, np.array([2]), np.zeros(1), (2, 2))
-    with pytest.raises(ArtifactError, match="rows, columns, scores"):
-        transport_edges(edge, edge, np.zeros(2), (2, 2))
-    with pytest.raises(ArtifactError, match="rows, columns, scores"):
-        transport_edges(edge, twice, np.zeros(2), (2, 2))
+edges = st.dictionaries(
+    st.tuples(st.integers(0, 4), st.integers(5, 9)), st.floats(-1, 1, width=32), min_size=1, max_size=15
+)
+
+
+def graph_of(scores: dict[Edge, float]) -> tuple[CandidateGraph, FloatArray]:
+    ends = np.array(sorted(scores), dtype=np.int32).reshape(-1, 2)
+    return CandidateGraph(ends[:, 0], ends[:, 1]), np.array([scores[edge] for edge in sorted(scores)], np.float32)
+
+
+@given(scores=edges, steps=st.integers(1, 6))
+def test_the_plan_is_its_definition(scores: dict[Edge, float], steps: int) -> None:
+    graph, values = graph_of(scores)
+    before = values.copy()
+    found = partial_plan(graph, values, 0.05, steps)
+    expected = certain_slowly({edge: 2 * score for edge, score in scores.items()}, 0.05, steps)
+    assert found.dtype == np.float32
+    assert np.exp(found).tolist() == pytest.approx([expected[edge] for edge in sorted(scores)], abs=1e-5)
+    assert np.array_equal(values, before)
+
+
+@given(scores=edges)
+def test_an_entity_has_at_most_one_counterpart(scores: dict[Edge, float]) -> None:
+    graph, values = graph_of(scores)
+    plan = np.exp(partial_plan(graph, values, iterations=200))
+    for ends in (graph.sources, graph.targets):
+        assert np.bincount(ends, plan).max() <= 1.001
+
+
+def test_none_is_a_rival_like_any_other() -> None:
+    """One pair at the score of no counterpart: with p for the pair, 1 - p are left at either end; p = (1 - p)^2."""
+    for score, low, high in ((0.0, 0.38196, 0.38198), (3.0, 0.99, 1.0), (-3.0, 0.0, 1e-6)):
+        graph, values = graph_of({(0, 1): score})
+        (found,) = np.exp(partial_plan(graph, values, 0.1, 2000)).tolist()
+        assert low <= found <= high
+
+
+def test_the_plan_holds_as_many_as_there_are_links() -> None:
+    rng = np.random.default_rng(0)
+    scores = {(s, t + 40): float(rng.normal(0.1, 0.1)) for s in range(40) for t in range(40)}
+    graph, values = graph_of(scores)
+    for number in (10, 20, 30):
+        held = np.exp(partial_plan(graph, values, iterations=200, num_links=number)).sum()
+        assert held == pytest.approx(number, rel=0.02)
+    all_of_them = np.exp(partial_plan(graph, values, iterations=200, num_links=1e9))
+    assert 35 < all_of_them.sum() <= 40.1, "more than there can be"
+
+
+def test_scores_of_any_size() -> None:
+    graph, values = graph_of({(0, 5): 300.0, (0, 6): -300.0, (1, 5): 1.0, (1, 6): 0.5})
+    found = partial_plan(graph, values, 0.001)
+    assert bool(np.isfinite(found).all())
+    assert found[0] > -1
+    assert found[1] < -1000
+    empty = partial_plan(CandidateGraph(np.empty(0), np.empty(0)), np.empty(0, dtype=np.float32))
+    assert empty.shape == (0,)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1 << 14])
+def test_products_are_those_of_scipy_to_the_bit(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(pieces, "_SMALL", size)
+    monkeypatch.setattr("largegnn.matching.transport.num_processors", lambda: 3)
+    rng = np.random.default_rng(5)
+    matrix: Any = matrices.random_array((60, 40), density=0.2, format="csr", rng=rng)
+    kernel = EdgeKernel(matrix.data, matrix.indptr, matrix.indices, 40)
+    columns, rows = rng.standard_normal(40), rng.standard_normal(60)
+    assert np.array_equal(kernel.times_columns(columns), matrix @ columns)
+    assert np.array_equal(kernel.times_rows(rows), matrix.T @ rows)
+    kernel.set_values(2 * matrix.data)
+    assert np.array_equal(kernel.times_rows(rows), (2 * matrix).T @ rows)
+
+
+def test_columns_may_begin_anywhere_and_values_be_short() -> None:
+    """Values of float32 are summed in float64; columns are numbered from 1,000 on."""
+    rng = np.random.default_rng(6)
+    matrix: Any = matrices.random_array((30, 20), density=0.3, format="csr", rng=rng)
+    matrix.data = matrix.data.astype(np.float32)
+    kernel = EdgeKernel(matrix.data, matrix.indptr, matrix.indices + 1000, 20, 1000)
+    wide = matrix.astype(np.float64)
+    columns, rows = rng.standard_normal(20), rng.standard_normal(30)
+    assert np.array_equal(kernel.times_columns(columns), wide @ columns)
+    assert np.array_equal(kernel.times_rows(rows), wide.T @ rows)
+
+
+def test_nothing_gives_nothing() -> None:
+    kernel = EdgeKernel(np.empty(0), np.zeros(4, dtype=np.int64), np.empty(0, dtype=np.int32), 2)
+    assert kernel.times_columns(np.ones(2)).tolist() == [0.0, 0.0, 0.0]
+    assert kernel.times_rows(np.ones(3)).tolist() == [0.0, 0.0]

@@ -14,7 +14,7 @@ higher has all its rivals in the lists, and its rank there is its rank.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,6 @@ from largegnn.evaluation.metrics import (
     SCORINGS,
     Ranks,
     Scoring,
-    have_direction,
     rank_edges,
     rank_links_by,
     rank_matrix,
@@ -51,15 +50,14 @@ from largegnn.evaluation.metrics import (
 )
 from largegnn.evaluation.pair_metrics import kind_of_gold, precision_recall_f1
 from largegnn.machine.devices import choose_device
-from largegnn.machine.pieces import by_all_processors, in_background, piece_size
+from largegnn.machine.pieces import in_background
 from largegnn.matching.candidates import csls, mean_nearest
 from largegnn.matching.channels import ChannelContext, gather_candidates, similarity_weights
 from largegnn.matching.confidence.reliability import reliability
-from largegnn.matching.edge_transport import transport_edges
 from largegnn.matching.scorings import ScoringContext, scoring_of, weighted_evidence
 from largegnn.matching.search import SearchOptions, search_both
 from largegnn.matching.selection import mutual_knn, mutual_top1
-from largegnn.matching.transport import cosine_matrix, dense_plan, fits_dense
+from largegnn.matching.transport import dense_plan, fits_dense, transport_edges
 from largegnn.matching.union import build_candidates
 
 if TYPE_CHECKING:
@@ -180,14 +178,13 @@ class _TestRanking:
         self._sources, self._targets = (np.unique(self._links[:, side]) for side in (0, 1))
         # A vector of zeros is none; balanced, two of them would find each other.
         self._covered = [
-            np.asarray(embeddings.covered[ids]) & have_direction(embeddings.vectors, ids)
-            for ids in (self._sources, self._targets)
+            embeddings.covered[ids] & embeddings.vectors[ids].any(axis=1) for ids in (self._sources, self._targets)
         ]
         self._near_targets, self._near_sources = self._search(
             SearchOptions(device=str(device), seed=run_seed % 2**31, max_memory_gb=max_memory_gb)
         )
         # The mean cosine of each to its nearest of the other side, and the row and column of each test link.
-        self._means = tuple(mean_nearest(near, match.csls_k) for near in (self._near_targets, self._near_sources))
+        self._means = mean_nearest(self._near_targets, match.csls_k), mean_nearest(self._near_sources, match.csls_k)
         sources, targets = self._links.T
         self._indices = (np.searchsorted(self._sources, sources), np.searchsorted(self._targets, targets))
         shape = (len(self._sources), len(self._targets))
@@ -214,7 +211,7 @@ class _TestRanking:
         return near_targets.of(self._sources), near_sources.of(self._targets)
 
     def _vectors(self) -> tuple[FloatArray, FloatArray]:
-        """The vectors of the test entities of either side, copied: for few of them."""
+        """The vectors of the test entities of either side, copied."""
         return self._embeddings.vectors[self._sources], self._embeddings.vectors[self._targets]
 
     def ranks(
@@ -241,8 +238,7 @@ class _TestRanking:
         with_others = in_background(lambda: gather_candidates(channels, context)) if others else None
         self._graph = gather_candidates(("structure",), context)
         self._gold = self._graph.find(self._links)
-        plain = self._by_matrix() if self._is_small else self._by_chunks()
-        result: dict[str, Ranks] = {str(name): ranks for name, ranks in plain.items()}
+        result: dict[str, Ranks] = {str(name): ranks for name, ranks in self._by_vectors().items()}
         result["transport"] = self._by_transport(self._graph.column("cosine"))
         if with_others is not None:
             self._graph = with_others()
@@ -263,16 +259,7 @@ class _TestRanking:
         context = ScoringContext(self._embeddings, match.temperature, match.iterations, self._device)
         return scoring_of(name).score(self._graph, added, context)
 
-    def _by_matrix(self) -> dict[Scoring, Ranks]:
-        """Ranks by cosine and by CSLS from one matrix of all scores."""
-        matrix = cosine_matrix(*self._vectors(), self._device)
-        result: dict[Scoring, Ranks] = {"cosine": rank_matrix(matrix, *self._indices)}
-        row_means, column_means = (torch.from_numpy(means).to(self._device) for means in self._means)
-        matrix.sub_(row_means[:, None] / 2).sub_(column_means / 2)  # half of CSLS
-        result["csls"] = rank_matrix(matrix, *self._indices)
-        return result
-
-    def _by_chunks(self) -> dict[Scoring, Ranks]:
+    def _by_vectors(self) -> dict[Scoring, Ranks]:
         """Ranks by cosine and by CSLS of as many links as the device ranks in minutes, a chunk of them at a time.
 
         What the search has shown already, most of it, is not counted again.
@@ -281,15 +268,19 @@ class _TestRanking:
         width = self._embeddings.vectors.shape[1] * (1.0 - float(is_shown.mean()))
         chosen = even_sample(len(self._links), width, self._device.type)
         is_open = ~is_shown[chosen]
-        counted = self._count(chosen[is_open]) if is_open.any() else {}
-        return {name: ranks.some(chosen).with_others(is_open, counted.get(name)) for name, ranks in shown.items()}
+        result = {
+            name: Ranks(ranks.source_to_target[chosen], ranks.target_to_source[chosen]) for name, ranks in shown.items()
+        }
+        for name, ranks in (self._count(chosen[is_open]) if is_open.any() else {}).items():
+            result[name].source_to_target[is_open] = ranks.source_to_target
+            result[name].target_to_source[is_open] = ranks.target_to_source
+        return result
 
     def _by_search(self) -> tuple[dict[Scoring, Ranks], Mask]:
         """Ranks by cosine and by CSLS among what the search found, and for which links (k,) all of them are right."""
         found = (self._near_targets, self._near_sources)
         is_exact = all(near.record.recall is None and near.k >= self._match.csls_k for near in found)
-        is_one_to_one = len(self._sources) == len(self._targets) == len(self._links)
-        is_shown = np.full(len(self._links), is_exact and is_one_to_one) & (self._gold >= 0)
+        is_shown = np.full(len(self._links), is_exact) & (self._gold >= 0)
         result: dict[Scoring, Ranks] = {}
         for name in SCORINGS:
             scores = self._graph.column(name)
@@ -301,21 +292,26 @@ class _TestRanking:
 
     def _count(self, chosen: IntArray) -> dict[Scoring, Ranks]:
         """Ranks by cosine and by CSLS of some links, from all scores of their ends."""
-        (rows, columns), (source_means, target_means) = self._indices, self._means
-        ends = (copied_rows(self._embeddings.vectors, self._links[:, side]) for side in (0, 1))
+        rows, columns = self._indices
         return rank_links_by(
-            *ends,
-            means=(source_means[rows], target_means[columns]),
-            ranked=chosen,
-            source_covered=self._covered[0][rows],
-            target_covered=self._covered[1][columns],
+            *self._vectors(),
+            links=(rows[chosen], columns[chosen]),
+            means=self._means,
+            source_covered=self._covered[0],
+            target_covered=self._covered[1],
             device=self._device,
             chunk_bytes=min(1 << 28, self._max_bytes // 4) if self._device.type == "cpu" else 4 << 30,
         )
 
     def _by_edges(self, scores: FloatArray, same: float = SAME_SCORE) -> Ranks:
         """Ranks among the candidates; a partner that is none of them is last."""
-        return rank_by_edges((self._graph.sources, self._graph.targets), scores, self._links, self._gold, same)
+        gold = np.full(len(self._links), np.nan)
+        gold[self._gold >= 0] = scores[self._gold[self._gold >= 0]]
+        sources, targets = self._links.T
+        return Ranks(
+            rank_edges(self._graph.sources, scores, sources, gold, len(self._targets), same),
+            rank_edges(self._graph.targets, scores, targets, gold, len(self._sources), same),
+        )
 
     def _by_transport(self, edge_scores: FloatArray, cosine_weight: float = 1.0) -> Ranks:
         """Ranks by the transport plan over all pairs, or over the candidates where those are too many."""
@@ -341,15 +337,14 @@ def _real(
     """The figures of the paper's selections by the vectors alone, and of the run's own pairs."""
     graph = build_candidates(source_neighbors, target_neighbors)
     cosines = graph.column("cosine")
-    chosen: dict[str, Callable[[], IntArray]] = {
-        "mutual_5nn": lambda: mutual_knn(graph, cosines, 5),
-        "mutual_top1": lambda: mutual_top1(graph, cosines),
-        "csls_mutual_top1": lambda: mutual_top1(graph, csls(graph, source_neighbors, target_neighbors, match.csls_k)),
+    local = csls(graph, source_neighbors, target_neighbors, match.csls_k)
+    pairs = {
+        "mutual_5nn": graph.pairs(mutual_knn(graph, cosines, 5)),
+        "mutual_top1": graph.pairs(mutual_top1(graph, cosines)),
+        "csls_mutual_top1": graph.pairs(mutual_top1(graph, local)),
+        "scoring_mutual_top1": alignment.pairs[alignment.mutual],
+        "accepted": alignment.pairs[alignment.accepted],
     }
-    found = by_all_processors(lambda first, _: list(chosen.values())[first](), len(chosen), 1)
-    pairs = {name: graph.pairs(edges) for name, edges in zip(chosen, found, strict=True)}
-    pairs["scoring_mutual_top1"] = alignment.pairs[alignment.mutual]
-    pairs["accepted"] = alignment.pairs[alignment.accepted]
     return {
         name: precision_recall_f1(found[~are_among(found, known)], task.test_links) for name, found in pairs.items()
     }
@@ -365,36 +360,9 @@ def above_unlisted(gold: FloatArray, last: FloatArray, means: FloatArray, scorin
     return is_above
 
 
-def rank_by_edges(
-    ends: tuple[IntArray, IntArray], scores: FloatArray, links: IntArray, edges: IntArray, same: float = SAME_SCORE
-) -> Ranks:
-    """Ranks of links (k, 2) among candidate edges, given by their ends and scores (e,); `edges` (k,) has -1 for none.
-
-    A link that is no edge is last.
-    """
-    gold = np.full(len(links), np.nan)
-    gold[edges >= 0] = scores[edges[edges >= 0]]
-    sizes = [len(np.unique(links[:, side])) for side in (0, 1)]
-    return Ranks(
-        rank_edges(ends[0], scores, links[:, 0], gold, sizes[1], same),
-        rank_edges(ends[1], scores, links[:, 1], gold, sizes[0], same),
-    )
-
-
 def even_sample(num_links: int, products: float, device: str) -> IntArray:
     """Which of so many links to rank at `products` for each end: all, or evenly spread ones if that takes hours."""
     most = int(MOST_PRODUCTS[device] // max(2 * num_links * products, 1))
     if most >= num_links:
         return np.arange(num_links)
     return np.unique(np.linspace(0, num_links - 1, max(most, _LEAST_RANKED)).astype(np.int64))
-
-
-def copied_rows(vectors: FloatArray, ids: IntArray) -> FloatArray:
-    """A copy of the vectors with these ids (k,), by all processors."""
-    rows = np.empty((len(ids), vectors.shape[1]), dtype=np.float32)
-
-    def copy(first: int, last: int) -> None:
-        rows[first:last] = vectors[ids[first:last]]
-
-    by_all_processors(copy, len(ids), piece_size(len(ids)))
-    return rows

@@ -20,7 +20,7 @@ from largegnn.machine.compiled import compiled
 from largegnn.machine.devices import num_processors
 from largegnn.machine.mapped_file import file_behind, forget_pages
 from largegnn.machine.pieces import by_all_processors, map_pieces, piece_size, pieces
-from largegnn.matching.edge_transport import offsets_of
+from largegnn.matching.rows import offsets
 
 __all__ = [
     "csls",
@@ -142,7 +142,7 @@ def edge_ranks(graph: CandidateGraph, scores: FloatArray, target_scores: FloatAr
     _rank_rows(source_ptr, scores, by_source)
     first = int(graph.targets.min())
     num_targets = int(graph.targets.max()) - first + 1
-    target_ptr = offsets_of(graph.targets, num_targets, first)
+    target_ptr = offsets(graph.targets, num_targets, first)
     edges = np.empty(len(graph), dtype=np.int32 if len(graph) < 2**31 else np.int64)
     free = target_ptr[:-1].copy()
     by_all_processors(

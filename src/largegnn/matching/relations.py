@@ -7,12 +7,12 @@ are joined by some triple, every relation of s - a occurs together with every re
 the two pairs. The likelihood that two relations are aligned is the share of their joint occurrences among all of either
 relation, as a mean of both sides; for relations that occur seldom it begins at a tenth. Two relations may also be
 aligned with ends exchanged, as parent and child are.
-Cost: linear in the triples of matched entities; memory for the pairs of relations that occur together.
+Cost: linear in the triples of matched entities, of some sources at a time; memory for the pairs of relations.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from largegnn.machine.compiled import compiled
 from largegnn.machine.pieces import map_pieces, pieces
 from largegnn.matching.evidence import UNKNOWN_LIKELIHOOD
 from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows, worth_sending
+from largegnn.matching.rows import entries_of, lower_bound, offsets
 
 __all__ = [
     "Counterparts",
@@ -35,7 +36,6 @@ __all__ = [
 ]
 
 _PRIOR = 5.0  # occurrences of a relation at which they count half
-_FIRST_SIZE = 1 << 15
 _PIECE = 1 << 17  # sources that one thread counts at a time
 _LEAST_SHARE, _LEAST_SCORE = 0.1, 0.15  # of relations worth showing
 
@@ -66,11 +66,12 @@ class RelationCounts(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """Relations that occur together, in slots by the remainder of their key, -1 if empty; examples (slots, x, 4)."""
+    """Relations that occur together, one row for each key, ascending; up to `EXAMPLES` rows of examples for a key."""
 
     keys: IntArray
     joint: npt.NDArray[np.float64]
     counts: IntArray
+    example_keys: IntArray
     examples: IntArray
 
 
@@ -97,23 +98,42 @@ def align_relations(task: AlignmentTask, pairs: IntArray, certainty: FloatArray)
     """The relations aligned by the matched pairs (k, 2), with scores and examples."""
     matched = counterparts(task, pairs, certainty)
     near = both_neighbor_rows(task)
-    counts, table, rows, totals = _count(task, *near, matched)
+    counts, table, totals = _count(task, *near, matched)
     sources = np.repeat(np.arange(task.num_source_relations), np.diff(counts.ptr))
     targets = counts.ways >> 1
     shares = [counts.joint / total[ids] for total, ids in zip(totals, (sources, targets), strict=True)]
     score = likelihoods(counts, sources).astype(np.float32)
+    examples = np.full((len(table.keys), EXAMPLES, 4), -1, dtype=np.int32)
+    examples[np.searchsorted(table.keys, table.example_keys), _places(table.example_keys)] = table.examples
     keep = np.flatnonzero((np.maximum(*shares) >= _LEAST_SHARE) & (score >= _LEAST_SCORE))
     keep = keep[np.lexsort((targets[keep], -score[keep], sources[keep]))]
-    examples = table.examples[rows[keep]]
+    examples = examples[keep]
     return RelationAlignment(
         pairs=np.stack([sources[keep], targets[keep] + task.num_source_relations], axis=1),
         is_inverse=(counts.ways[keep] & 1).astype(bool),
         scores=score[keep],
         source_shares=shares[0][keep],
         target_shares=shares[1][keep],
-        counts=table.counts[rows[keep]] // 2,
+        counts=table.counts[keep] // 2,
         examples=np.where(examples >= 0, examples + np.array([0, 0, 1, 1]) * task.num_source_entities, -1),
     )
+
+
+def _count(
+    task: AlignmentTask, near_source: NeighborRows, near_target: NeighborRows, matched: Counterparts
+) -> tuple[RelationCounts, _Table, list[FloatArray]]:
+    """The counts, the table they are from, and how often each relation occurs with any."""
+    # Pieces of one size, however many processors there are: sums must not depend on the machine.
+    ranges = pieces(task.num_source_entities, _PIECE) if task.num_source_entities else [(0, 0)]
+    known = (near_source, near_target, matched, task.num_source_relations, task.num_target_relations)
+    found = list(map_pieces(relations_piece, ranges, *known, send=worth_sending(task)))
+    table = _grouped(*(np.concatenate(columns) for columns in zip(*(piece[0] for piece in found), strict=True)))
+    sources, ways = np.divmod(table.keys, max(2 * task.num_target_relations, 1))
+    # Every triple is counted from both of its ends.
+    halves = [(np.sum([piece[side] for piece in found], axis=0) / 2).astype(np.float32) for side in (1, 2)]
+    scales = [(1 / (total + _PRIOR)).astype(np.float32) for total in halves]
+    ptr = offsets(sources, task.num_source_relations)
+    return RelationCounts(ptr, ways.astype(np.int32), (table.joint / 2).astype(np.float32), *scales), table, halves
 
 
 def relations_piece(
@@ -125,60 +145,72 @@ def relations_piece(
     num_source_relations: int,
     num_target_relations: int,
 ) -> tuple[_Table, Totals, Totals]:
-    """Count from sources `begin` to `end`: pairs of relations, no slot empty, and the totals of both sides."""
-    size = _FIRST_SIZE
-    while True:
-        table = _Table(
-            np.full(size, -1, dtype=np.int64),
-            np.zeros(size),
-            np.zeros(size, dtype=np.int64),
-            np.full((size, EXAMPLES, 4), -1, dtype=np.int32),
-        )
-        joint = np.zeros(num_source_relations), np.zeros(num_target_relations)
-        first = np.zeros(len(near_target.ptr) - 1, dtype=np.int64)
-        rows = (near_source, near_target, 2 * num_target_relations, first)
-        if _count_together(begin, end, matched, *rows, table, *joint):
-            slots = np.flatnonzero(table.keys >= 0)
-            return _Table(*(column[slots] for column in table)), *joint
-        size *= 8
+    """Count from sources `begin` to `end`: pairs of relations, and the totals of both sides."""
+    num_targets = len(near_target.ptr) - 1
+    # Every pair (s, t), with each way from s to a neighbour a, and each counterpart b of a.
+    sources, links = entries_of(matched.ptr[begin:end], matched.ptr[begin + 1 : end + 1])
+    sources += begin
+    rows, steps = entries_of(near_source.ptr[sources], near_source.ptr[sources + 1])
+    sources, links, neighbors = sources[rows], links[rows], near_source.ids[steps]
+    rows, others = entries_of(matched.ptr[neighbors], matched.ptr[neighbors + 1])
+    sources, links, neighbors, steps = sources[rows], links[rows], neighbors[rows], steps[rows]
+    # Where t is joined to b.
+    joined = np.repeat(np.arange(num_targets), np.diff(near_target.ptr)) * num_targets + near_target.ids
+    wanted = matched.ids[links].astype(np.int64) * num_targets + matched.ids[others]
+    low, high = (np.searchsorted(joined, wanted, side) for side in ("left", "right"))
+    sure = (matched.certainties[links] * matched.certainties[others]).astype(np.float64)
+    is_joined = high > low
+    source_totals = _sums(near_source.ways[steps[is_joined]] >> 1, sure[is_joined], num_source_relations)
+    rows, ends = entries_of(low, high)
+    target_ways = near_target.ways[ends]
+    # A neighbour that is reached in several ways counts once for the relations of the target.
+    is_new = _is_first_way(near_source, steps)[rows]
+    target_totals = _sums(target_ways[is_new] >> 1, sure[rows[is_new]], num_target_relations)
+    ways = near_source.ways[steps[rows]]
+    keys = (ways >> 1).astype(np.int64) * (2 * num_target_relations) + (target_ways ^ (ways & 1))
+    # Leaving triples alone, so that no example comes twice.
+    leaving = np.flatnonzero(ways & 1 == 0)
+    shown = rows[leaving]
+    examples = np.stack(
+        [sources[shown], neighbors[shown], matched.ids[links[shown]], matched.ids[others[shown]]], axis=1
+    )
+    table = _grouped(keys, sure[rows], np.ones(len(keys), dtype=np.int64), keys[leaving], examples)
+    return table, source_totals, target_totals
 
 
-def _count(
-    task: AlignmentTask, near_source: NeighborRows, near_target: NeighborRows, matched: Counterparts
-) -> tuple[RelationCounts, _Table, IntArray, list[FloatArray]]:
-    """The counts, the table they are from, the row of each in it, and how often each relation occurs with any."""
-    num_ways = 2 * task.num_target_relations
-    # Pieces of one size, however many processors there are: sums must not depend on the machine.
-    ranges = pieces(task.num_source_entities, _PIECE) if task.num_source_entities else [(0, 0)]
-    known = (near_source, near_target, matched, task.num_source_relations, task.num_target_relations)
-    found = list(map_pieces(relations_piece, ranges, *known, send=worth_sending(task)))
-    table = _joined([piece[0] for piece in found])
-    totals = [np.sum([piece[side] for piece in found], axis=0) for side in (1, 2)]
-    slots = np.arange(len(table.keys))
-    sources, ways = np.divmod(table.keys, max(num_ways, 1))
-    # Every triple is counted from both of its ends.
-    joint, halves = (table.joint[slots] / 2).astype(np.float32), [(total / 2).astype(np.float32) for total in totals]
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=task.num_source_relations))])
-    scales = [(1 / (total + _PRIOR)).astype(np.float32) for total in halves]
-    return RelationCounts(ptr, ways.astype(np.int32), joint, *scales), table, slots, halves
+def _is_first_way(near: NeighborRows, steps: IntArray) -> npt.NDArray[np.bool_]:
+    """Whether each entry (e,) is the first of its row that leads to its neighbour."""
+    is_first = np.ones(len(near.ids), dtype=bool)
+    is_first[1:] = np.diff(near.ids) != 0
+    begins = near.ptr[:-1]
+    is_first[begins[begins < len(is_first)]] = True
+    found: npt.NDArray[np.bool_] = is_first[steps]
+    return found
 
 
-def _joined(tables: list[_Table]) -> _Table:
-    """What several tables hold, ascending by key; examples from the first tables first. No slot is empty."""
-    keys, of = np.unique(np.concatenate([table.keys for table in tables]), return_inverse=True)
-    joint, counts = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.int64)
-    examples, filled = np.full((len(keys), EXAMPLES, 4), -1, dtype=np.int32), np.zeros(len(keys), dtype=np.int64)
-    start = 0
-    for table in tables:
-        own = of[start : start + len(table.keys)]
-        start += len(table.keys)
-        joint[own] += table.joint
-        counts[own] += table.counts
-        for number in range(EXAMPLES):
-            fits = (table.examples[:, number, 0] >= 0) & (filled[own] < EXAMPLES)
-            examples[own[fits], filled[own[fits]]] = table.examples[fits, number]
-            filled[own[fits]] += 1
-    return _Table(keys, joint, counts, examples)
+def _grouped(keys: IntArray, joint: Totals, counts: IntArray, example_keys: IntArray, examples: IntArray) -> _Table:
+    """Add up what belongs to one key; of its examples the first few stay."""
+    distinct, of = np.unique(keys, return_inverse=True)
+    order = np.argsort(example_keys, kind="stable")
+    order = order[_places(example_keys[order]) < EXAMPLES]
+    return _Table(
+        distinct,
+        _sums(of, joint, len(distinct)),
+        _sums(of, counts, len(distinct)).astype(np.int64),
+        example_keys[order],
+        examples[order],
+    )
+
+
+def _sums(groups: IntArray, values: npt.NDArray[Any], number: int) -> Totals:
+    """The sum of the values of each group (n,)."""
+    return np.bincount(groups, values, number).astype(np.float64)
+
+
+def _places(keys: IntArray) -> IntArray:
+    """The place of each ascending key among those equal to it, from 0."""
+    begins = np.flatnonzero(np.diff(keys, prepend=-1))
+    return np.arange(len(keys)) - np.repeat(begins, np.diff(begins, append=len(keys)))
 
 
 def likelihoods(counts: RelationCounts, relations: IntArray) -> npt.NDArray[np.float64]:
@@ -192,108 +224,8 @@ def likelihoods(counts: RelationCounts, relations: IntArray) -> npt.NDArray[np.f
 def likelihood(counts: RelationCounts, source_way: int, target_way: int) -> float:
     """How likely a way of the source means the same as a way of the target."""
     relation, way = source_way >> 1, target_way ^ (source_way & 1)
-    ways = counts.ways
-    low, end = counts.ptr[relation], counts.ptr[relation + 1]
-    high = end
-    while low < high:
-        middle = (low + high) >> 1
-        if ways[middle] < way:
-            low = middle + 1
-        else:
-            high = middle
-    joint = float(counts.joint[low]) if low < end and ways[low] == way else 0.0
+    end = counts.ptr[relation + 1]
+    at = lower_bound(counts.ways, counts.ptr[relation], end, way)
+    joint = float(counts.joint[at]) if at < end and counts.ways[at] == way else 0.0
     scale = float(counts.source_scale[relation]) + float(counts.target_scale[way >> 1])
     return (joint + _PRIOR * UNKNOWN_LIKELIHOOD) * scale / 2
-
-
-@compiled
-def _count_together(
-    begin_source: int,
-    end_source: int,
-    matched: Counterparts,
-    near_source: NeighborRows,
-    near_target: NeighborRows,
-    num_ways: int,
-    first: IntArray,
-    table: _Table,
-    source_totals: npt.NDArray[np.float64],
-    target_totals: npt.NDArray[np.float64],
-) -> bool:
-    """Count the relations between matched pairs of these sources and all that both sides join them to.
-
-    Returns whether the table was large enough.
-    `first` (num_targets,) is 0, and 1 + the first entry of the current target's row for each neighbour.
-    """
-    num_free = len(table.keys) // 2
-    for source in range(begin_source, end_source):
-        for link in range(matched.ptr[source], matched.ptr[source + 1]):
-            target = matched.ids[link]
-            begin, end = near_target.ptr[target], near_target.ptr[target + 1]
-            for index in range(end - 1, begin - 1, -1):
-                first[near_target.ids[index]] = index + 1
-            low = near_source.ptr[source]
-            while low < near_source.ptr[source + 1]:
-                neighbor = near_source.ids[low]
-                high = low + 1
-                while high < near_source.ptr[source + 1] and near_source.ids[high] == neighbor:
-                    high += 1
-                for other in range(matched.ptr[neighbor], matched.ptr[neighbor + 1]):
-                    at = first[matched.ids[other]] - 1
-                    if at >= 0:
-                        sure = float(matched.certainties[link]) * float(matched.certainties[other])
-                        ends = (source, neighbor, target, matched.ids[other])
-                        num_free -= _note_run(
-                            near_source, low, high, near_target, at, end, num_ways, sure, ends, table, source_totals,
-                            target_totals,
-                        )  # fmt: skip
-                        if num_free < 0:
-                            return False
-                low = high
-            for index in range(begin, end):
-                first[near_target.ids[index]] = 0
-    return True
-
-
-@compiled
-def _note_run(
-    near_source: NeighborRows,
-    low: int,
-    high: int,
-    near_target: NeighborRows,
-    at: int,
-    end: int,
-    num_ways: int,
-    sure: float,
-    ends: tuple[int, int, int, int],
-    table: _Table,
-    source_totals: npt.NDArray[np.float64],
-    target_totals: npt.NDArray[np.float64],
-) -> int:
-    """Count all relations from one source entity to another with all between their counterparts; how many are new."""
-    num_new = 0
-    for index in range(low, high):
-        source_totals[near_source.ways[index] >> 1] += sure
-    other = at
-    while other < end and near_target.ids[other] == near_target.ids[at]:
-        target_totals[near_target.ways[other] >> 1] += sure
-        for index in range(low, high):
-            way = near_source.ways[index]
-            key = int(way >> 1) * num_ways + int(near_target.ways[other] ^ (way & 1))
-            slot = key % len(table.keys)
-            while table.keys[slot] >= 0 and table.keys[slot] != key:
-                slot = slot + 1 if slot + 1 < len(table.keys) else 0
-            if table.keys[slot] < 0:
-                table.keys[slot] = key
-                num_new += 1
-            count = table.counts[slot]
-            table.joint[slot] += sure
-            table.counts[slot] = count + 1
-            # Leaving triples alone, so that no example comes twice.
-            if not way & 1:
-                for number in range(EXAMPLES):
-                    if table.examples[slot, number, 0] < 0:
-                        table.examples[slot, number, 0], table.examples[slot, number, 1] = ends[0], ends[1]
-                        table.examples[slot, number, 2], table.examples[slot, number, 3] = ends[2], ends[3]
-                        break
-        other += 1
-    return num_new

@@ -19,9 +19,8 @@ import torch
 
 from largegnn.artifacts import CandidateGraph, EntityEmbeddings, FloatArray, IntArray
 from largegnn.matching.candidates import edge_ranks
-from largegnn.matching.edge_transport import partial_plan, transport_edges
 from largegnn.matching.evidence import CSLS_PER_COSINE
-from largegnn.matching.transport import dense_plan, fits_dense
+from largegnn.matching.transport import dense_plan, fits_dense, partial_plan, transport_edges
 from largegnn.parts import SCORINGS
 
 __all__ = [

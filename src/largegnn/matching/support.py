@@ -6,8 +6,8 @@ transport over all candidates (`partial_plan`), supports (s, t) by its own certa
 to a means the same as the one from t to b (`relations`), and by how much these narrow s and t down (`neighbor_rows`).
 The embeddings contain this only in sum; the single facts separate near-equal candidates, and a person can check them.
 With support the pairs found likely improve, and so do the relations learnt from them, so it is repeated a few times.
-The counterparts of a source's neighbours are marked once, and each of its candidates t finds its own neighbours among
-them; or they are searched for among those of t where that is less work, as with a hub.
+The neighbours of each source are translated into their counterparts once; those of each of its candidates are compared
+with them, both in ascending order.
 Cost: the smaller of the two neighbourhoods for each edge, and its logarithm; memory linear in edges and triples.
 
 # Departs: not in the paper, which decides by the embeddings alone. Akin to PARIS (Suchanek et al., 2011), with local
@@ -16,43 +16,29 @@ Cost: the smaller of the two neighbourhoods for each edge, and its logarithm; me
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 
 from largegnn.artifacts import AlignmentTask, CandidateGraph, FloatArray, IntArray, Mask
 from largegnn.machine.compiled import compiled
 from largegnn.machine.pieces import by_all_processors, map_pieces, piece_size, pieces
 from largegnn.machine.progress import progress
-from largegnn.matching.edge_transport import partial_plan
-from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows, lower_bound, worth_sending
-from largegnn.matching.relations import Counterparts, RelationCounts, count_relations, counterparts, likelihood
+from largegnn.matching.neighbor_rows import NeighborRows, both_neighbor_rows, worth_sending
+from largegnn.matching.relations import (
+    Counterparts,
+    RelationCounts,
+    count_relations,
+    counterparts,
+    likelihood,
+)
+from largegnn.matching.rows import entries_of, lower_bound, offsets
 from largegnn.matching.rule_candidates import propose_pairs
+from largegnn.matching.transport import partial_plan
 
 __all__ = ["SupportFinder"]
 
 _MOST = 2.0  # support beyond this adds nothing: a hub's many neighbours prove no more than a few good ones
 _LEAST = 0.2  # certainty of a pair that supports its neighbours
 _TEMPERATURE, _STEPS = 0.02, 10  # of the transport that gives the certainty of pairs
-_LONG = 32  # a row that may be worth halving
-# Most neighbours of a candidate are not marked. A table this small stays in the nearest cache.
-_SIEVE = 1 << 12
-
-
-class _Marks(NamedTuple):
-    """The targets that the neighbours of the current source support.
-
-    `head` (num_targets,) is 1 + the first entry of each target, `following` that of the next one, 0 for none. An entry
-    has a way from the source and a strength. `marked` lists the targets that have any; `sieve` has their remainders.
-    """
-
-    head: IntArray
-    following: IntArray
-    ways: IntArray
-    strengths: npt.NDArray[np.float32]
-    marked: IntArray
-    sieve: npt.NDArray[np.bool_]
 
 
 class SupportFinder:
@@ -100,13 +86,12 @@ class SupportFinder:
     def _support(self, graph: CandidateGraph, matched: Counterparts) -> FloatArray:
         """The support of every edge (e,) by the matched pairs."""
         counts = self._relations(matched)
-        most = _most_marks(self._near[0].ptr, self._near[0].ids, matched.ptr)
         send, num_source = worth_sending(self._task), self._task.num_source_entities
         # The edges of one source stay together: a piece begins and ends where a source does.
         cuts = list(pieces(num_source, piece_size(num_source, send)))
         parts = [slice(*np.searchsorted(graph.sources, sources).tolist()) for sources in cuts]
-        ends = ((graph.sources[part], graph.targets[part]) for part in parts)
-        found = map_pieces(support_piece, ends, *self._near, matched, counts, most, send=send)
+        ends = ((*cut, graph.sources[part], graph.targets[part]) for cut, part in zip(cuts, parts, strict=True))
+        found = map_pieces(support_piece, ends, *self._near, matched, counts, send=send)
         support = np.empty(len(graph), dtype=np.float32)
         for part, values in zip(parts, found, strict=True):
             support[part] = values
@@ -120,133 +105,88 @@ class SupportFinder:
 
 
 def support_piece(
+    first: int,
+    last: int,
     sources: IntArray,
     targets: IntArray,
     near_source: NeighborRows,
     near_target: NeighborRows,
     matched: Counterparts,
     counts: RelationCounts,
-    most_marks: int,
 ) -> FloatArray:
-    """The support of some edges (e,), all those of their sources; the neighbours of no source make more marks."""
+    """The support of the edges (e,) of the sources from `first` to `last`."""
     support = np.empty(len(sources), dtype=np.float32)
-    if not len(support):
-        return support
-    num_targets = len(near_target.ptr) - 1
-    marks = _Marks(
-        np.zeros(num_targets, dtype=np.int32),
-        np.empty(most_marks, dtype=np.int32),
-        np.empty(most_marks, dtype=np.int32),
-        np.empty(most_marks, dtype=np.float32),
-        np.empty(min(most_marks, num_targets), dtype=np.int32),
-        np.zeros(_SIEVE, dtype=np.bool_),
-    )
-    offset = len(near_source.ptr) - 1
-    _count_support(sources, targets, offset, near_source, near_target, matched, counts, marks, _MOST, support)
+    if len(support):
+        translated = _translated(near_source, matched, first, last)
+        targets = targets - np.int32(len(near_source.ptr) - 1)
+        _count_support(sources - np.int32(first), targets, translated, near_target, counts, _MOST, support)
     return support
 
 
-@compiled
-def _most_marks(ptr: IntArray, ids: IntArray, matched_ptr: IntArray) -> int:
-    """The most entries that the neighbours of one source make."""
-    most = 0
-    for source in range(len(ptr) - 1):
-        number = 0
-        for index in range(ptr[source], ptr[source + 1]):
-            number += matched_ptr[ids[index] + 1] - matched_ptr[ids[index]]
-        most = max(most, number)
-    return most
+def _translated(near: NeighborRows, matched: Counterparts, first: int, last: int) -> NeighborRows:
+    """For the sources from `first` to `last` the counterparts of their neighbours, weighted by their certainty too."""
+    begin = near.ptr[first]
+    here = slice(begin, near.ptr[last])
+    ids = near.ids[here]
+    steps, links = entries_of(matched.ptr[ids], matched.ptr[ids + 1])
+    sources = np.repeat(np.arange(last - first), np.diff(near.ptr[first : last + 1]))[steps]
+    order = np.lexsort((matched.ids[links], sources))
+    steps, links = steps[order], links[order]
+    weights = near.weights[here][steps] * matched.certainties[links]
+    return NeighborRows(offsets(sources, last - first), matched.ids[links], near.ways[here][steps], weights)
 
 
 @compiled
 def _count_support(
     sources: IntArray,
     targets: IntArray,
-    offset: int,
     near_source: NeighborRows,
     near_target: NeighborRows,
-    matched: Counterparts,
     counts: RelationCounts,
-    marks: _Marks,
     most: float,
     support: FloatArray,
 ) -> None:
-    """Fill in the support of edges (e,), those of one source standing together; ids of targets begin at `offset`."""
+    """Fill in the support of edges (e,): both rows are ascending, and each catches up with the other in turn."""
     # Single arrays: one taken out of a tuple is counted as in use each time, which costs more than to read it.
-    ptr, ids, head, sieve, marked = near_target.ptr, near_target.ids, marks.head, marks.sieve, marks.marked
-    edge = 0
-    while edge < len(sources):
-        source = sources[edge]
-        num_marked = _mark(source, near_source, matched, marks)
-        while edge < len(sources) and sources[edge] == source:
-            target = targets[edge] - offset
-            index, end = ptr[target], ptr[target + 1]
-            total = 0.0
-            if not num_marked:
-                pass
-            elif end - index > _LONG and num_marked * _halvings(end - index) < end - index:
-                # Few are marked and the row is long: each is searched for in it.
-                for number in range(num_marked):
-                    at = lower_bound(ids, index, end, marked[number])
-                    if at < end and ids[at] == marked[number] and total < most:
-                        total += _strongest(marks, near_target, at, end, counts)
+    source_ids, target_ids = near_source.ids, near_target.ids
+    source_ptr, target_ptr = near_source.ptr, near_target.ptr
+    for edge in range(len(sources)):
+        one, one_end = source_ptr[sources[edge]], source_ptr[sources[edge] + 1]
+        other, other_end = target_ptr[targets[edge]], target_ptr[targets[edge] + 1]
+        total = 0.0
+        while one < one_end and other < other_end and total < most:
+            wanted = source_ids[one]
+            if target_ids[other] < wanted:
+                other = lower_bound(target_ids, other + 1, other_end, wanted)
+            elif target_ids[other] > wanted:
+                one = lower_bound(source_ids, one + 1, one_end, target_ids[other])
             else:
-                while index < end and total < most:
-                    neighbor = ids[index]
-                    if sieve[neighbor & _SIEVE - 1] and head[neighbor] > 0:
-                        total += _strongest(marks, near_target, index, end, counts)
-                        while index + 1 < end and ids[index + 1] == neighbor:
-                            index += 1
-                    index += 1
-            support[edge] = min(total, most)
-            edge += 1
-        for number in range(num_marked):
-            head[marked[number]] = 0
-            sieve[marked[number] & _SIEVE - 1] = False
+                next_one, next_other = one + 1, other + 1
+                while next_one < one_end and source_ids[next_one] == wanted:
+                    next_one += 1
+                while next_other < other_end and target_ids[next_other] == wanted:
+                    next_other += 1
+                total += _strongest(near_source, one, next_one, near_target, other, next_other, counts)
+                one, other = next_one, next_other
+        support[edge] = min(total, most)
 
 
 @compiled
-def _mark(source: int, near: NeighborRows, matched: Counterparts, marks: _Marks) -> int:
-    """Mark the counterparts of a source's neighbours and list them; how many they are."""
-    num_marked, num_entries = 0, 0
-    for index in range(near.ptr[source], near.ptr[source + 1]):
-        neighbor = near.ids[index]
-        for link in range(matched.ptr[neighbor], matched.ptr[neighbor + 1]):
-            counterpart = matched.ids[link]
-            if marks.head[counterpart] == 0:
-                marks.marked[num_marked] = counterpart
-                marks.sieve[counterpart & _SIEVE - 1] = True
-                num_marked += 1
-            marks.ways[num_entries] = near.ways[index]
-            marks.strengths[num_entries] = near.weights[index] * matched.certainties[link]
-            marks.following[num_entries] = marks.head[counterpart]
-            num_entries += 1
-            marks.head[counterpart] = num_entries
-    return num_marked
-
-
-@compiled
-def _strongest(marks: _Marks, near: NeighborRows, index: int, end: int, counts: RelationCounts) -> float:
-    """The support by the strongest two ways to the neighbour at `index` of a row, and to its counterpart."""
-    ids, ways, weights, following = near.ids, near.ways, near.weights, marks.following
-    mark_ways, strengths = marks.ways, marks.strengths
-    neighbor, strongest = ids[index], 0.0
-    head = marks.head[neighbor]
-    while index < end and ids[index] == neighbor:
-        entry = head
-        while entry > 0:
-            entry -= 1
-            product = float(strengths[entry]) * float(weights[index])
+def _strongest(
+    near_source: NeighborRows,
+    one: int,
+    one_end: int,
+    near_target: NeighborRows,
+    other: int,
+    other_end: int,
+    counts: RelationCounts,
+) -> float:
+    """The support by the strongest two ways that meet: entries from `one` and from `other` on."""
+    strongest = 0.0
+    for index in range(one, one_end):
+        for place in range(other, other_end):
+            product = float(near_source.weights[index]) * float(near_target.weights[place])
             if product > strongest:
-                strongest = max(strongest, product * likelihood(counts, mark_ways[entry], ways[index]))
-            entry = following[entry]
-        index += 1
+                likely = likelihood(counts, near_source.ways[index], near_target.ways[place])
+                strongest = max(strongest, product * likely)
     return strongest
-
-
-@compiled
-def _halvings(length: int) -> int:
-    count = 0
-    while length >> count > 0:
-        count += 1
-    return count
