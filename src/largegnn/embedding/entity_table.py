@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 import torch
 
-from largegnn.embedding.options import TrainOptions
 from largegnn.errors import ArtifactError, InputError
 from largegnn.machine.devices import memory_budget
+
+if TYPE_CHECKING:
+    from largegnn.settings import TrainSettings
 
 __all__ = ["ALPHA", "EPS", "RowRMSprop", "fill_uniform", "new_table", "table_home"]
 
@@ -134,7 +136,7 @@ def fill_uniform(table: torch.Tensor, generator: torch.Generator) -> None:
         table[start : start + len(rows)] = rows.uniform_(-_BOUND, _BOUND, generator=generator)
 
 
-def table_home(num_entities: int, options: TrainOptions, device: torch.device, has_folder: bool) -> Home:
+def table_home(num_entities: int, options: TrainSettings, device: torch.device, has_folder: bool) -> Home:
     """Where the tables are: as the setting says, or the first place with room.
 
     A GPU has room for tables of half of `max_memory_gb`, so that its memory does not grow with the number of entities;
@@ -153,7 +155,7 @@ def table_home(num_entities: int, options: TrainOptions, device: torch.device, h
 
 def new_table(
     num_entities: int,
-    options: TrainOptions,
+    options: TrainSettings,
     device: torch.device,
     generator: torch.Generator,
     folder: Path | None,

@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 
 from largegnn import api
-from largegnn.artifacts import AlignmentTask, EntityEmbeddings, FloatArray, IntArray, SubgraphSet, TrainedModel
+from largegnn.artifacts import (
+    AlignmentTask,
+    EntityEmbeddings,
+    FloatArray,
+    IntArray,
+    SubgraphSet,
+    TaskNames,
+    TrainedModel,
+)
+from largegnn.embedding import train as stage
 from largegnn.embedding.encode import integrate
 from largegnn.embedding.train import TrainOutcome
 from largegnn.errors import ArtifactError
@@ -21,7 +30,6 @@ from largegnn.repartition import Repartitioner
 from largegnn.rounds import RoundsOutcome
 from largegnn.run import Run
 from largegnn.settings import PRESETS, Settings, resolve
-from largegnn.stages import train as stage
 from tests.small_world import WORLD
 
 QUICK = ["train.dim=8", "train.epochs=2", "train.repartition_every=1", "train.negatives=100", "division.parts=2"]
@@ -165,7 +173,7 @@ def test_rounds_go_on_with_every_member(task: AlignmentTask, tmp_path: Path, mon
 def test_an_ensemble_is_updated_like_a_single_model(pair: Path, tmp_path: Path) -> None:
     result = api.align(pair, out=tmp_path / "run", settings=settings("train.members=2"))
     new = tmp_path / "new.tsv"
-    known = result.run.artifact("names", object).entities[0]  # type: ignore[attr-defined]
+    known = result.run.artifact("names", TaskNames).entities[0]
     new.write_text(f"brand_new\tis_near\t{known}\n", encoding="utf-8")
     updated = api.update(tmp_path / "run", source_triples=new, out=tmp_path / "updated")
     before, after = (run.artifact("model", TrainedModel) for run in (result.run, updated.run))
