@@ -101,8 +101,7 @@ def test_a_step_that_fails_ends_the_thread(monkeypatch: pytest.MonkeyPatch) -> N
 def peak_mb(folder: Path, subgraphs: SubgraphSet) -> float:
     """Peak memory of a process that trains one epoch on subgraphs mapped from a run folder."""
     folder.mkdir()
-    record = {"fingerprint": "", "arguments": {}, "facts": {}, "seconds": 0.0, "peak_memory_mb": 0.0, "finished": ""}
-    RunStore(folder).save_step("subgraphs", 1, {"subgraphs": subgraphs}, record)
+    RunStore(folder).save_scratch("subgraphs", subgraphs)
     command = [sys.executable, "-m", "tests.embedding.memory_run", str(folder)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     result = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True, timeout=300)
