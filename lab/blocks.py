@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,7 +26,6 @@ import torch
 from largegnn.artifacts import IntArray, Mask, Subgraph, SubgraphSet
 from largegnn.embedding.integrate import encode_full
 from largegnn.embedding.model import EmbeddingModel
-from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.structure import build_structure
 from largegnn.embedding.trainer import Trainer
 from largegnn.errors import ArtifactError
@@ -36,6 +35,7 @@ from largegnn.matching.candidates import csls
 from largegnn.matching.search import SearchOptions, search_both
 from largegnn.matching.selection import mutual_knn, mutual_top1
 from largegnn.matching.union import build_candidates
+from largegnn.settings import TrainSettings
 
 __all__ = ["BlockEmbeddings", "BlockPairs", "BlockVectors", "rank_within_blocks", "train_blocks"]
 
@@ -51,10 +51,11 @@ class BlockEmbeddings:
 
 
 def train_blocks(
-    subgraphs: SubgraphSet, num_relations: int, options: TrainOptions, device: torch.device, seed: int
+    subgraphs: SubgraphSet, num_relations: int, options: TrainSettings, device: torch.device, seed: int
 ) -> Iterator[BlockEmbeddings]:
     """Train a model for each block on that block alone; each follows from `seed` and the block's number."""
-    options = replace(options, losses={"alignment": options.losses.get("alignment", 1.0)}, repartition_every=0)
+    only = {"alignment": options.losses.get("alignment", 1.0)}
+    options = options.model_copy(update={"losses": only, "repartition_every": 0})
     for index in range(len(subgraphs)):
         block = subgraphs.subgraph(index)
         _log.info("train: block %d of %d, %d entities", index + 1, len(subgraphs), len(block.entities))
@@ -63,7 +64,7 @@ def train_blocks(
 
 
 def _train_block(
-    block: Subgraph, num_relations: int, options: TrainOptions, device: torch.device, seed: int
+    block: Subgraph, num_relations: int, options: TrainSettings, device: torch.device, seed: int
 ) -> BlockEmbeddings:
     num_entities = len(block.entities)
     model = EmbeddingModel(num_entities, num_relations, options, device, seed)

@@ -191,7 +191,6 @@ def _run_shared(data: Path, settings: Settings, folder: Path) -> dict[str, Any]:
 def _run_blocks(data: Path, settings: Settings) -> dict[str, Any]:
     """One model for each block, candidates and pairs of the same block only."""
     from lab.blocks import BlockPairs, rank_within_blocks, train_blocks
-    from largegnn.embedding.options import TrainOptions
     from largegnn.evaluation.metrics import summarise
     from largegnn.evaluation.pair_metrics import precision_recall_f1
 
@@ -200,7 +199,7 @@ def _run_blocks(data: Path, settings: Settings) -> dict[str, Any]:
         raise InputError("the data set has no test links to measure by", where=str(data))
     division = api.divide(task, settings)
     device = choose_device(settings.device)
-    options = TrainOptions(**settings.train.model_dump(exclude={"members"}))
+    options = settings.train
     meter = Meter()
     blocks = train_blocks(division.subgraphs, task.num_relations, options, device, derived_seed(settings.seed, "train"))
     seeds_from = settings.protocol.seeds_from

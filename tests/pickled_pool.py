@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -34,9 +34,24 @@ class PickledPool:
         found = dict(self.run(function, ((*piece, *handles) for piece in pieces)))
         return (found[number] for number in range(len(found)))
 
-    def training(self, options: Any, num_relations: int) -> Any:
-        """It trains nothing."""
-        raise NotImplementedError
+    num_nodes = 1
+
+    @property
+    def num_visitors(self) -> int:
+        """All train."""
+        return self.num_workers
+
+    def visits(
+        self, function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]], shared: tuple[Any, ...]
+    ) -> Iterator[Any]:
+        """As many at the same time as there are workers, each computed when its result is wanted."""
+        started = deque[tuple[Any, ...]]()
+        for piece in pieces:
+            started.append(pickle.loads(pickle.dumps((*piece, *shared, self.device, 1))))
+            if len(started) == self.num_workers:
+                yield function(*started.popleft())
+        while started:
+            yield function(*started.popleft())
 
     def share(self, value: object) -> Any:
         """A copy, as another machine would have it."""

@@ -17,7 +17,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,11 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from largegnn.artifacts import AlignmentTask, FloatArray, SubgraphSet
-from largegnn.embedding.integrate import encode_full, encode_graph
+from largegnn.embedding.integrate import WholeGraph, encode_full, valid_vectors
 from largegnn.embedding.model import EmbeddingModel
-from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.structure import build_structure
 from largegnn.embedding.trainer import Trainer
-from largegnn.embedding.validation import valid_vectors
+from largegnn.settings import TrainSettings
 
 Figures = dict[str, Any]
 NUM_RELATIONS = 60
@@ -61,32 +60,16 @@ def drawn_subgraphs(parts: int, entities: int, nodes: int, triples: int, seeds: 
     )
 
 
-def options_of(**changes: Any) -> TrainOptions:
+def options_of(**changes: Any) -> TrainSettings:
     """The preset for a million entities."""
     values: Figures = {
-        "encoder": "dual_amn",
-        "dim": 64,
         "epochs": 3,
         "batch_size": 1_024,
         "negatives": 8_192,
-        "learning_rate": 0.005,
-        "losses": {"alignment": 1.0, "reconstruction": 20.0, "cross_subgraph": 0.6},
-        "gamma": 1.0,
-        "scale": 30.0,
-        "shift": 10.0,
-        "dropout": 0.3,
-        "reconstruction_dropout": 0.3,
-        "cross_gamma": 0.0,
-        "cross_negatives": 1_000,
         "repartition_every": 0,
-        "validate_every": 5,
-        "checkpoint_seconds": 60.0,
-        "max_memory_gb": 4.0,
-        "precision": "float32",
-        "step": "auto",
         "tables": "device",
     }
-    return TrainOptions(**values | changes)
+    return TrainSettings(**values | changes)
 
 
 def device_of() -> torch.device:
@@ -100,7 +83,7 @@ def read_subgraphs(file: str) -> tuple[SubgraphSet, dict[str, Any]]:
     return SubgraphSet(**{field.name: arrays.pop(field.name) for field in fields(SubgraphSet)}), arrays
 
 
-def measure(subgraphs: SubgraphSet, entities: int, relations: int, options: TrainOptions) -> Figures:
+def measure(subgraphs: SubgraphSet, entities: int, relations: int, options: TrainSettings) -> Figures:
     """Train a few epochs: milliseconds a step in the first and in the later ones, and the peak of GPU memory."""
     device = device_of()
     if device.type == "cuda":
@@ -149,9 +132,9 @@ def compare_steps(arguments: argparse.Namespace) -> list[Figures]:
     return rows
 
 
-def shrunk(options: TrainOptions, arguments: argparse.Namespace) -> TrainOptions:
+def shrunk(options: TrainSettings, arguments: argparse.Namespace) -> TrainSettings:
     """Fewer negatives than a subgraph has nodes, for small trials."""
-    return replace(options, negatives=min(options.negatives, arguments.nodes // 4))
+    return options.model_copy(update={"negatives": min(options.negatives, arguments.nodes // 4)})
 
 
 def profile_step(arguments: argparse.Namespace) -> list[Figures]:
@@ -204,14 +187,15 @@ def encode_whole(arguments: argparse.Namespace) -> list[Figures]:
     model = EmbeddingModel(task.num_entities, NUM_RELATIONS, options_of(), device, seed=0)
     table = model.entities.values.cpu()
     relations, memory = model.relations.detach(), 4 << 30
-    by_kernels = valid_vectors(task, links, None, cache_bytes=0, memory_bytes=memory)
+    by_kernels = valid_vectors(task, links, None, device, memory_bytes=memory)
 
     def in_chunks() -> FloatArray:
         structure = build_structure(task.num_entities, triples, NUM_RELATIONS)
         return encode_full(model.encoder, table, relations, structure, chunk_bytes=memory // 16).vectors
 
     def at_once() -> FloatArray:
-        return encode_graph(model.encoder, table, relations, triples, memory_bytes=memory).vectors
+        graph = WholeGraph(task.num_entities, triples, NUM_RELATIONS, memory)
+        return graph.encode(model.encoder, table, relations)
 
     cases: dict[str, Callable[[], FloatArray]] = {
         "all vectors": at_once,

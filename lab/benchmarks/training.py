@@ -14,7 +14,6 @@ import argparse
 import multiprocessing
 import statistics
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from lab.runs import RunStore, run_task
 from largegnn import api
 from largegnn.artifacts import SubgraphSet
 from largegnn.embedding.model import EmbeddingModel
-from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.trainer import Trainer
 from largegnn.machine.metering import Meter
 from largegnn.settings import PRESETS, Settings, TrainSettings, resolve
@@ -42,19 +40,19 @@ def settings_of(parts: int, cap: int | None) -> Settings:
     return resolve(Settings, PRESETS, values=values)
 
 
-def options_of(dim: int, epochs: int) -> TrainOptions:
+def options_of(dim: int, epochs: int) -> TrainSettings:
     """The defaults of the settings, over one division."""
-    return TrainOptions(**TrainSettings(dim=dim, epochs=epochs, repartition_every=0).model_dump(exclude={"members"}))
+    return TrainSettings(dim=dim, epochs=epochs, repartition_every=0)
 
 
-def trainer_for(subgraphs: SubgraphSet, counts: tuple[int, int], options: TrainOptions) -> Trainer:
+def trainer_for(subgraphs: SubgraphSet, counts: tuple[int, int], options: TrainSettings) -> Trainer:
     """A trainer on a new model; `counts` of entities and relations."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = EmbeddingModel(*counts, options, device, seed=0)
     return Trainer(model, lambda _: subgraphs, counts[1], options, seed=0)
 
 
-def count_steps(subgraphs: SubgraphSet, options: TrainOptions) -> int:
+def count_steps(subgraphs: SubgraphSet, options: TrainSettings) -> int:
     """Batches of an epoch."""
     sizes = (subgraphs.seed_ptr[1:] - subgraphs.seed_ptr[:-1]).tolist()
     return sum(-(-size // options.batch_size) for size in sizes)
@@ -95,14 +93,14 @@ def measure_steps(folder: str, parts: int, cap: int | None, dim: int) -> Figures
         "step_seconds": seconds / count_steps(subgraphs, options),
         "peak_memory_mb": usage.peak_memory_mb,
         "gpu_peak_memory_mb": torch.cuda.max_memory_allocated() / 2**20 if on_gpu else None,
-        "operators": where_time_goes(trainer_for(subgraphs, counts, replace(options, epochs=1))),
+        "operators": where_time_goes(trainer_for(subgraphs, counts, options.model_copy(update={"epochs": 1}))),
     }
 
 
 def measure_memory(folder: str, counts: tuple[int, int], dim: int) -> Figures:
     """One epoch over the subgraphs of a run folder."""
     subgraphs = RunStore(Path(folder)).load("subgraphs", "subgraphs", SubgraphSet)
-    options = replace(options_of(dim, 1), max_memory_gb=0.0)
+    options = options_of(dim, 1).model_copy(update={"max_memory_gb": 0.0})
     before = Meter().read().peak_memory_mb
     meter = Meter()
     trainer_for(subgraphs, counts, options).run()

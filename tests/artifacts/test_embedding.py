@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from largegnn.artifacts import ClusterUse
 
-USE = ClusterUse(2, 3, 10, 1, 0, 500, 0.5, 2, 40, 8.0, 6.0, 600.0)
+USE = ClusterUse(2, 3, 10, 500, 0.5, 2, 40, 8.0, 6.0, 600.0)
 
 
 def test_uses_of_a_cluster_join() -> None:
@@ -16,5 +16,5 @@ def test_uses_of_a_cluster_join() -> None:
     )
     both = ClusterUse.joined([USE, other])
     assert (both.num_nodes, both.num_workers, both.most_stale, both.peak_worker_mb) == (2, 4, 2, 700.0)
-    assert (both.num_visits, both.visits_repeated, both.bytes_sent, both.visit_seconds) == (40, 2, 1000, 16.0)
+    assert (both.num_visits, both.bytes_sent, both.visit_seconds) == (40, 1000, 16.0)
     assert both.mean_staleness == (10 * 0.5 + 30 * 1.5) / 40

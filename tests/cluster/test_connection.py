@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import socket
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -55,26 +54,6 @@ def test_an_address_that_does_not_answer(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not an address"), connection("ray://somewhere:10001"):
         pass
     assert time.monotonic() - started < 30
-
-
-@pytest.mark.usefixtures("_apart")
-def test_another_server_is_no_cluster() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def greet() -> None:
-            line, _ = server.accept()
-            with line:
-                line.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
-                line.recv(64)
-
-        thread = threading.Thread(target=greet)
-        thread.start()
-        with (
-            pytest.raises(InputError, match="is not a Ray cluster"),
-            connection(f"127.0.0.1:{server.getsockname()[1]}"),
-        ):
-            pass
-        thread.join()
 
 
 def test_nodes_that_cannot_take_part_are_named() -> None:

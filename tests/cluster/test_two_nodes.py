@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,18 +17,15 @@ import torch
 
 from largegnn import api
 from largegnn.artifacts import FloatArray
-from largegnn.cluster import training
-from largegnn.cluster.entity_table import ShardedTable
 from largegnn.cluster.nodes import ask_nodes, versions_here
-from largegnn.cluster.training import RayVisits
 from largegnn.cluster.workers import RayWorkers
 from largegnn.data import lines, readers
 from largegnn.embedding import integrate as whole_graph
-from largegnn.embedding.checkpoint import CheckpointFolder
 from largegnn.embedding.dual_amn import DualAMN
-from largegnn.embedding.integrate import encode_graph
+from largegnn.embedding.integrate import WholeGraph
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.trainer import Trainer
+from largegnn.embedding.visits import ClusterVisits
 from largegnn.errors import InputError, StorageError
 from largegnn.literals import grams, values_evidence
 from largegnn.literals.compare import compare_literals
@@ -55,6 +51,7 @@ from tests.embedding.small_runs import (
     train_options,
 )
 from tests.matching.mirrored import assert_equal, matched, mirrored_task, mirrored_vectors
+from tests.pickled_pool import PickledPool
 
 SUBGRAPHS = random_subgraphs(5)
 # Few enough entities that all of them are at hand for the cross-subgraph loss.
@@ -211,15 +208,13 @@ class DisturbedWorkers(RayWorkers):
     through: Callable[..., Any]
     first: tuple[Any, ...] = ()
 
-    def map(
-        self, function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]], shared: tuple[Any, ...]
-    ) -> Iterator[Any]:
-        return super().map(self.through, ((*self.first, function, *piece) for piece in pieces), shared)
+    def _compute(self, function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]], *more: Any) -> Iterator[Any]:
+        return super()._compute(self.through, ((*self.first, function, *piece) for piece in pieces), *more)
 
 
-def disturbed(nodes: Nodes, through: Callable[..., Any], *first: Any) -> DisturbedWorkers:
+def disturbed(nodes: Nodes, through: Callable[..., Any], *first: Any, **settings: Any) -> DisturbedWorkers:
     """The workers of a run whose pieces fail in some way."""
-    found = DisturbedWorkers(nodes.ray, ClusterSettings(), nodes.facts, "cpu")
+    found = DisturbedWorkers(nodes.ray, ClusterSettings(**settings), nodes.facts, "cpu")
     found.through, found.first = through, first
     return found
 
@@ -230,8 +225,9 @@ def encode_mapped(tmp_path: Path) -> FloatArray:
         np.save(tmp_path / "rows.npy", random_rows(2_000, 8, 0, torch.float32)[0].numpy())
     rows = np.lib.format.open_memmap(tmp_path / "rows.npy", mode="r")
     torch.manual_seed(0)
-    how = (rows, random_rows(1, 8, 0, torch.float32)[1], random_triples(2_000, 9_000, 4))
-    return encode_graph(DualAMN(8).eval(), *how, memory_bytes=2**22).vectors
+    relations = random_rows(1, 8, 0, torch.float32)[1]
+    graph = WholeGraph(2_000, random_triples(2_000, 9_000, 4), len(relations) // 2, 2**22)
+    return graph.encode(DualAMN(8).eval(), rows, relations)
 
 
 @pytest.mark.usefixtures("_all_in_pieces")
@@ -264,80 +260,49 @@ def test_a_disk_that_is_full_on_a_node(nodes: Nodes, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-class Disturbed(RayVisits):
-    """Visits after some of which something happens."""
-
-    after: dict[int, Callable[[RayVisits, Any], None]]
-
-    def wait_for_all(self) -> None:
-        """Begin when all workers are ready, so that they work at the same time from the start."""
-        self._start_workers()
-        for worker in self._workers:
-            self._ray.wait([worker.starting])
-            self._finish_start(worker.starting)
-
-    def _give(self, flight: Any, facts: Any) -> None:
-        super()._give(flight, facts)
-        happens = self.after.pop(self.tally.num_visits, None)
-        if happens is not None:
-            happens(self, flight)
-
-
-def kill_shard(workers: RayVisits, flight: Any) -> None:
-    """End the process of one shard."""
-    assert workers._table is not None
-    shard = workers._table._shards[0]
-    os.kill(workers._ray.get(shard.process.remote()), signal.SIGKILL)
-
-
-class LosingTable(ShardedTable):
-    """A table of which a shard is lost while it is filled for the first time."""
-
-    num_filled = 0
-
-    def _chunks(self) -> Iterator[tuple[Any, int, int]]:
-        for number, chunk in enumerate(super()._chunks()):
-            if number == 1 and not LosingTable.num_filled:
-                os.kill(self._ray.get(chunk[0].process.remote()), signal.SIGKILL)
-            yield chunk
-
-    def fill_from(self, model: EmbeddingModel) -> None:
-        try:
-            super().fill_from(model)
-        finally:
-            LosingTable.num_filled += 1
-
-
-def kill_worker(workers: RayVisits, flight: Any) -> None:
-    """End the worker that made a visit, as a machine without memory would."""
-    os.kill(flight.worker.process, signal.SIGKILL)
-
-
-def test_one_worker_makes_what_one_process_makes_whatever_is_lost(
-    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(training, "ShardedTable", LosingTable)
-    added = nodes.add()
+def test_one_worker_makes_what_one_process_makes_whatever_is_lost(nodes: Nodes, tmp_path: Path) -> None:
     alone = small_trainer(SUBGRAPHS, OPTIONS)
     alone.run()
-    Disturbed.after = {7: kill_shard, 17: lambda *_: nodes.remove(added)}
-    with Disturbed(nodes.workers(workers=1), OPTIONS, NUM_RELATIONS) as workers:
-        trainer = small_trainer(SUBGRAPHS, OPTIONS, workers=workers, checkpoints=CheckpointFolder(tmp_path))
-        trainer.run()
-    tally = workers.tally
-    assert LosingTable.num_filled >= 3
-    assert tally.epochs_repeated >= 2, "a shard was killed before the first epoch, and one in the second"
-    assert tally.num_visits >= 20 + 2
-    assert (tally.most_stale, tally.shared_rows) == (0, 0)
-    assert are_equal(copies(trainer.model), copies(alone.model)), "repeated from the copy of the epoch before"
+    workers = disturbed(nodes, die_early_and_late, tmp_path, workers=1)
+    visits = ClusterVisits(workers, OPTIONS, NUM_RELATIONS)
+    trainer = small_trainer(SUBGRAPHS, OPTIONS, cluster=visits, folder=tmp_path / "checkpoints")
+    trainer.run()
+    use = visits.use()
+    assert use is not None
+    assert {"early", "late"} <= {path.name for path in tmp_path.iterdir()}, "both were killed"
+    assert (use.num_visits, use.num_nodes, use.most_stale, use.shared_rows) == (20, 2, 0, 0)
+    assert are_equal(copies(trainer.model), copies(alone.model))
     assert [epoch.loss for epoch in trainer.history] == [epoch.loss for epoch in alone.history]
     # One process goes on with the checkpoint of a cluster.
     more = small_options(cross_negatives=40, epochs=6)
-    resumed = small_trainer(SUBGRAPHS, more, checkpoints=CheckpointFolder(tmp_path))
+    resumed = small_trainer(SUBGRAPHS, more, folder=tmp_path / "checkpoints")
     assert [epoch.loss for epoch in resumed.run()][:4] == [epoch.loss for epoch in alone.history]
 
 
-def test_two_workers_reach_what_one_reaches_though_one_is_killed(nodes: Nodes) -> None:
+def test_a_node_is_lost_and_its_visits_are_made_by_others(nodes: Nodes) -> None:
+    added = nodes.add()
+
+    class Losing(RayWorkers):
+        def visits(self, *how: Any) -> Iterator[Any]:
+            for number, result in enumerate(super().visits(*how)):
+                if number == 1 and self.num_nodes == 3:
+                    nodes.remove(added)
+                yield result
+
+    workers = Losing(nodes.ray, ClusterSettings(workers=3), nodes.facts, "cpu")
+    visits = ClusterVisits(workers, OPTIONS, NUM_RELATIONS)
+    found = small_trainer(SUBGRAPHS, OPTIONS, cluster=visits)
+    found.run()
+    use = visits.use()
+    assert use is not None
+    assert use.num_nodes == 2, "three until the first was done"
+    pool = ClusterVisits(PickledPool(3), OPTIONS, NUM_RELATIONS)
+    pretended = small_trainer(SUBGRAPHS, OPTIONS, cluster=pool)
+    pretended.run()
+    assert are_equal(copies(found.model), copies(pretended.model)), "the same number at the same time"
+
+
+def test_two_workers_reach_what_one_reaches(nodes: Nodes) -> None:
     task, _, subgraphs = generated_pair(600, 8)
     options = train_options(epochs=12)
 
@@ -347,17 +312,12 @@ def test_two_workers_reach_what_one_reaches_though_one_is_killed(nodes: Nodes) -
         trainer.run()
         return trainer
 
-    Disturbed.after = {30: kill_worker}
-    with Disturbed(nodes.workers(staleness=3), options, task.num_relations) as workers:
-        workers.wait_for_all()
-        together = trained(workers=workers)
-    tally = workers.tally
-    assert tally.num_visits == 12 * 8
-    assert tally.num_workers == 2
-    assert tally.visits_repeated <= 1, "if the killed worker had begun another visit"
-    assert 1 <= tally.most_stale <= 3
-    assert tally.shared_rows > 0
-    assert tally.bytes_sent > 0
+    visits = ClusterVisits(nodes.workers(staleness=3), options, task.num_relations)
+    together = trained(cluster=visits)
+    use = visits.use()
+    assert use is not None
+    assert (use.num_visits, use.num_workers, use.most_stale) == (12 * 8, 2, 3)
+    assert use.shared_rows > 0
     measure = (task.num_relations, task.triples, task.test_links)
     hits = hits_of(trained().model, *measure)
     assert hits > 0.3

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from largegnn.artifacts import AlignmentTask, MergedGraph, Partition
 from largegnn.division.landmarks import add_landmarks, choose_landmarks, influence
 from largegnn.division.merge import merge
-from largegnn.errors import InputError
 from tests.division.random_tasks import make_partition, make_task, partitions, tasks, unhurried
 
 ETAS, DECAYS = st.sampled_from([0.001, 0.5, 1.0]), st.sampled_from([0.01, 0.1, 0.5, 1.0])
@@ -342,10 +341,3 @@ def test_a_part_over_the_cap_stays_as_it_is() -> None:
     result = add_landmarks(graph, partition, task.train_links, 6)
     assert result.part(1).tolist() == [3, 4, 5, 6, 7, 8, 9]
     assert 3 < len(result.part(0)) <= 6
-
-
-@pytest.mark.parametrize("setting", [{"eta": 0.0}, {"decay": 0.0}, {"decay": 1.5}, {"hops": 3}, {"hops": 0}])
-def test_settings_without_a_meaning_are_refused(setting: dict[str, float]) -> None:
-    task = chains()
-    with pytest.raises(InputError, match=next(iter(setting))):
-        add_landmarks(merge(task), make_partition(10, [[0]]), task.train_links, 5, **setting)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from typing import Any
 
 import safetensors.torch
 
-from largegnn.embedding.checkpoint import CheckpointFolder
+from largegnn.embedding.checkpoint import Checkpoints
 from largegnn.embedding.stepping import Stepper
 from largegnn.embedding.trainer import Trainer
 from tests.embedding.small_runs import copies, random_subgraphs, small_options, small_trainer
@@ -51,8 +51,7 @@ def train(folder: Path) -> None:
     trainer: Trainer = small_trainer(
         random_subgraphs(3),
         small_options(epochs=len(HITS)),
-        checkpoints=CheckpointFolder(folder / "last"),
-        best=CheckpointFolder(folder / "best"),
+        folder=folder / "checkpoints",
         validate=lambda _: HITS[len(trainer.history)],
     )
     history = trainer.run()
@@ -80,7 +79,7 @@ def train_or_die(folder: Path, kind: str, number: int) -> None:
     elif kind == "write":
         safetensors.torch.save_file = killing(number, safetensors.torch.save_file, before=True, half=True)
     elif kind == "saved":
-        CheckpointFolder.save = killing(number, CheckpointFolder.save, before=False)  # type: ignore[method-assign]
+        Checkpoints.save = killing(number, Checkpoints.save, before=False)  # type: ignore[method-assign]
     train(folder)
 
 

@@ -13,7 +13,8 @@ from tests.embedding.small_runs import small_options, small_trainer
 
 def main() -> None:
     """Map the subgraphs from the folder, train, report."""
-    subgraphs = RunStore(Path(sys.argv[1])).load("subgraphs", "subgraphs", SubgraphSet)
+    subgraphs = RunStore(Path(sys.argv[1])).load_scratch("subgraphs", SubgraphSet)
+    assert subgraphs is not None
     # No bytes to keep structures with: each is made anew, used and dropped.
     trainer = small_trainer(subgraphs, small_options(epochs=1, batch_size=10, max_memory_gb=0.0))
     meter = Meter()

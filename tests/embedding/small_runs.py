@@ -1,4 +1,4 @@
-"""Small training runs for the tests of this folder; needs numpy and torch only, so that a process starts quickly."""
+"""Small training runs for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from largegnn.artifacts import IntArray, SubgraphSet
 from largegnn.embedding.integrate import encode_full
 from largegnn.embedding.losses import LOSSES, Loss
 from largegnn.embedding.model import EmbeddingModel
-from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.structure import build_structure
 from largegnn.embedding.trainer import Trainer
 from largegnn.evaluation.metrics import rank_links
+from largegnn.settings import TrainSettings
 
 CPU = torch.device("cpu")
 NUM_RELATIONS = 4
@@ -43,45 +43,29 @@ def num_entities_of(subgraphs: SubgraphSet) -> int:
     return int(subgraphs.entities.max()) + 20
 
 
-def small_model(subgraphs: SubgraphSet, options: TrainOptions, seed: int = 0) -> EmbeddingModel:
+def small_model(subgraphs: SubgraphSet, options: TrainSettings, seed: int = 0) -> EmbeddingModel:
     return EmbeddingModel(num_entities_of(subgraphs), NUM_RELATIONS, options, CPU, seed)
 
 
-def small_trainer(subgraphs: SubgraphSet, options: TrainOptions, seed: int = 0, **more: Any) -> Trainer:
+def small_trainer(subgraphs: SubgraphSet, options: TrainSettings, seed: int = 0, **more: Any) -> Trainer:
     """A trainer on a new model."""
     return Trainer(small_model(subgraphs, options, seed), lambda _: subgraphs, NUM_RELATIONS, options, seed, **more)
 
 
-def train_options(**changes: Any) -> TrainOptions:
-    """All losses, all else as small tests need it; the defaults of real runs are in the settings."""
+def train_options(**changes: Any) -> TrainSettings:
+    """All losses, all else as small tests need it; nothing is checked, as a test may add a loss or an encoder."""
     values: dict[str, Any] = {
-        "encoder": "dual_amn",
         "dim": 32,
         "epochs": 12,
         "batch_size": 32,
         "negatives": 300,
-        "learning_rate": 0.005,
-        "schedule": "cosine",
         "losses": WEIGHTS,
-        "gamma": 1.0,
-        "scale": 30.0,
-        "shift": 10.0,
-        "dropout": 0.3,
-        "reconstruction_dropout": 0.3,
-        "cross_gamma": 0.0,
-        "cross_negatives": 1_000,
         "repartition_every": 0,
-        "validate_every": 5,
-        "checkpoint_seconds": 60.0,
-        "max_memory_gb": 4.0,
-        "precision": "float32",
-        "step": "auto",
-        "tables": "auto",
     }
-    return TrainOptions(**values | changes)
+    return TrainSettings().model_copy(update=values | changes)
 
 
-def small_options(**changes: Any) -> TrainOptions:
+def small_options(**changes: Any) -> TrainSettings:
     """Two batches for each subgraph of `random_subgraphs`, checkpoints after every epoch."""
     few: dict[str, Any] = {"dim": 8, "epochs": 4, "batch_size": 6, "negatives": 20, "cross_negatives": 30}
     return train_options(**few | {"checkpoint_seconds": 0.0, "validate_every": 1} | changes)

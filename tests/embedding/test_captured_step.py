@@ -10,15 +10,14 @@ import torch
 
 from largegnn.artifacts import SubgraphSet
 from largegnn.embedding.captured_step import CapturedVisits, Draws, Visit, can_be_captured, fixed_loss
-from largegnn.embedding.checkpoint import CheckpointFolder
 from largegnn.embedding.dual_amn import DualAMN
-from largegnn.embedding.feeding import PairFeed, ReadyPairs, SubgraphFeed
+from largegnn.embedding.feeding import Feed, ReadySubgraph, prepare_pairs, prepare_subgraph
 from largegnn.embedding.gcn import GCN
 from largegnn.embedding.losses import HardNegatives, alignment_loss, cross_negative_loss, reconstruction_loss
 from largegnn.embedding.model import EmbeddingModel
-from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.pair_graph import PairGraph
 from largegnn.embedding.trainer import Trainer
+from largegnn.settings import TrainSettings
 from tests.embedding.generated_pairs import generated_pair
 from tests.embedding.small_runs import (
     CPU,
@@ -43,7 +42,7 @@ def visiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def visit_of(subgraphs: SubgraphSet, index: int, num_steps: int = 2) -> Visit:
-    ready = PairFeed(subgraphs, NUM_RELATIONS, CPU, 0).ready(index)
+    ready = Feed(subgraphs, prepare_pairs, NUM_RELATIONS, CPU, 0).ready(index)
     return Visit(ready.graph, ready.entities, ready.seeds.tensor_split(num_steps), [0.01] * num_steps)
 
 
@@ -125,17 +124,16 @@ def test_an_interrupted_run_of_visits_ends_with_the_same_numbers(tmp_path: Path,
             raise StoppedError
         return 0.0
 
-    folder = CheckpointFolder(tmp_path / "checkpoints")
-    broken = small_trainer(subgraphs, small_options(), checkpoints=folder, validate=fail_at_two)
+    broken = small_trainer(subgraphs, small_options(), folder=tmp_path, validate=fail_at_two)
     with pytest.raises(StoppedError):
         broken.run()
-    resumed = small_trainer(subgraphs, small_options(), checkpoints=folder)
+    resumed = small_trainer(subgraphs, small_options(), folder=tmp_path, choose=False)
     assert len(resumed.run()) == len(whole.history)
     assert are_equal(copies(whole.model), copies(resumed.model))
 
 
 def test_small_subgraphs_take_the_plain_path(visiting: None) -> None:
-    options: TrainOptions = small_options(negatives=40, epochs=1)
+    options: TrainSettings = small_options(negatives=40, epochs=1)
     trainer, plain = (small_trainer(random_subgraphs(2), options) for _ in range(2))
     plain._visits = None
     assert trainer.run()[0].loss == plain.run()[0].loss
@@ -148,7 +146,7 @@ def test_small_subgraphs_take_the_plain_path(visiting: None) -> None:
     assert moved.tolist() == np.unique(subgraphs.entities).tolist()
 
 
-def padded(ready: ReadyPairs) -> PairGraph:
+def padded(ready: ReadySubgraph[PairGraph]) -> PairGraph:
     arrays = PairGraph.empty(ready.graph.capacity.rounded_up(), CPU)
     arrays.put(ready.graph)
     return arrays
@@ -158,8 +156,8 @@ def test_the_loss_of_padded_arrays_is_the_plain_one_and_so_is_its_gradient() -> 
     options, subgraphs = small_options(dropout=0.0, reconstruction_dropout=0.0), random_subgraphs(2)
     model = small_model(subgraphs, options)
     assert isinstance(model.encoder, DualAMN)
-    (plain,) = SubgraphFeed(subgraphs, NUM_RELATIONS, CPU, 0).in_order([0])
-    ready = PairFeed(subgraphs, NUM_RELATIONS, CPU, 0).ready(0)
+    (plain,) = Feed(subgraphs, prepare_subgraph, NUM_RELATIONS, CPU, 0).in_order([0])
+    ready = Feed(subgraphs, prepare_pairs, NUM_RELATIONS, CPU, 0).ready(0)
     graph, count = padded(ready), len(ready.entities)
     generator = torch.Generator().manual_seed(1)
     seeds, negatives = plain.seeds[:5], torch.randperm(count, generator=generator)[:20]
@@ -182,10 +180,10 @@ def test_the_loss_of_padded_arrays_is_the_plain_one_and_so_is_its_gradient() -> 
     ours = fixed_loss(model.encoder, rows, model.relations, graph, draws, options)
 
     other = own.clone().requires_grad_()
-    outputs = model.encoder(other, model.relations, plain.structure)
+    outputs = model.encoder(other, model.relations, plain.graph)
     weights = options.losses
     expected = alignment_loss(outputs, seeds, negatives)
-    expected = expected + weights["reconstruction"] * reconstruction_loss(other, plain.structure, 0.0, generator)
+    expected = expected + weights["reconstruction"] * reconstruction_loss(other, plain.graph, 0.0, generator)
     seed_rows = other[seeds.flatten()].view(-1, 2, 8)
     pushed = cross_negative_loss(seed_rows, outside[kept > 0], HardNegatives(options.cross_gamma))
     expected = expected + weights["cross_subgraph"] * pushed

@@ -12,7 +12,7 @@ import torch
 
 from largegnn.artifacts import SubgraphSet
 from largegnn.embedding import feeding
-from largegnn.embedding.feeding import SubgraphFeed
+from largegnn.embedding.feeding import Feed, prepare_subgraph
 from largegnn.embedding.structure import GraphStructure, build_structure
 from largegnn.machine.metering import Meter
 from largegnn.runfolder.store import RunStore
@@ -36,13 +36,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_subgraphs_come_in_order_and_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     subgraphs = random_subgraphs(4)
     builders = counted(monkeypatch)
-    feed = SubgraphFeed(subgraphs, NUM_RELATIONS, CPU, 0)
+    feed = Feed(subgraphs, prepare_subgraph, NUM_RELATIONS, CPU, 0)
     order = [2, 0, 3, 0]
     for index, ready in zip(order, feed.in_order(order), strict=True):
         subgraph = subgraphs.subgraph(index)
         assert ready.entities.tolist() == subgraph.entities.tolist()
         assert ready.seeds.tolist() == subgraph.seeds.tolist()
-        assert ready.structure.num_nodes == len(subgraph.entities)
+        assert ready.graph.num_nodes == len(subgraph.entities)
     assert len(builders) == 4
     assert all(name.startswith("subgraphs") for name in builders)
     assert list(feed.in_order([])) == []
@@ -59,7 +59,7 @@ def test_the_next_one_is_prepared_while_one_is_in_use(monkeypatch: pytest.Monkey
 
     threads: list[int] = []
     monkeypatch.setattr(feeding, "build_structure", build)
-    ready = SubgraphFeed(random_subgraphs(3), NUM_RELATIONS, CPU, 0).in_order([0, 1, 2])
+    ready = Feed(random_subgraphs(3), prepare_subgraph, NUM_RELATIONS, CPU, 0).in_order([0, 1, 2])
     next(ready)
     assert second_is_made.wait(timeout=30)
     ready.close()  # type: ignore[attr-defined]
@@ -68,10 +68,10 @@ def test_the_next_one_is_prepared_while_one_is_in_use(monkeypatch: pytest.Monkey
 
 def test_what_is_kept_respects_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     subgraphs = random_subgraphs(5)
-    one = next(iter(SubgraphFeed(subgraphs, NUM_RELATIONS, CPU, 0).in_order([0]))).num_bytes
+    one = next(iter(Feed(subgraphs, prepare_subgraph, NUM_RELATIONS, CPU, 0).in_order([0]))).num_bytes
     builders = counted(monkeypatch)
     for limit, kept in ((0, 0), (one // 2, 0), (2 * one + one // 2, 2), (100 * one, 5)):
-        feed = SubgraphFeed(subgraphs, NUM_RELATIONS, CPU, limit)
+        feed = Feed(subgraphs, prepare_subgraph, NUM_RELATIONS, CPU, limit)
         builders.clear()
         for _ in range(3):
             list(feed.in_order(list(range(5))))
@@ -101,8 +101,7 @@ def test_a_step_that_fails_ends_the_thread(monkeypatch: pytest.MonkeyPatch) -> N
 def peak_mb(folder: Path, subgraphs: SubgraphSet) -> float:
     """Peak memory of a process that trains one epoch on subgraphs mapped from a run folder."""
     folder.mkdir()
-    record = {"fingerprint": "", "settings": {}, "facts": {}, "seconds": 0.0, "peak_memory_mb": 0.0, "finished": ""}
-    RunStore(folder).save_step("subgraphs", 1, {"subgraphs": subgraphs}, record)
+    RunStore(folder).save_scratch("subgraphs", subgraphs)
     command = [sys.executable, "-m", "tests.embedding.memory_run", str(folder)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     result = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True, timeout=300)
@@ -116,7 +115,7 @@ def test_memory_does_not_grow_with_the_number_of_subgraphs(tmp_path: Path) -> No
     few = random_subgraphs(10, part_size=5_000, num_seeds=10, step=4_740)
     many = random_subgraphs(46, part_size=5_000, num_seeds=10, step=948)
     assert int(few.entities.max()) == int(many.entities.max())
-    ready = next(iter(SubgraphFeed(many, NUM_RELATIONS, CPU, 0).in_order([0])))
+    ready = next(iter(Feed(many, prepare_subgraph, NUM_RELATIONS, CPU, 0).in_order([0])))
     if_kept = 36 * ready.num_bytes / 2**20
     mapped = (many.triples.nbytes - few.triples.nbytes + many.entities.nbytes - few.entities.nbytes) / 2**20
     grown = peak_mb(tmp_path / "many", many) - peak_mb(tmp_path / "few", few)
@@ -127,7 +126,7 @@ def test_memory_does_not_grow_with_the_number_of_subgraphs(tmp_path: Path) -> No
 
 def test_tensors_do_not_share_memory_with_the_file() -> None:
     subgraphs = random_subgraphs(1)
-    ready = next(iter(SubgraphFeed(subgraphs, NUM_RELATIONS, CPU, 0).in_order([0])))
+    ready = next(iter(Feed(subgraphs, prepare_subgraph, NUM_RELATIONS, CPU, 0).in_order([0])))
     ready.entities.zero_()
     assert subgraphs.entities[1] == 1
     assert ready.seeds.dtype == torch.int64

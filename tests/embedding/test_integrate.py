@@ -7,18 +7,10 @@ from torch import Tensor, nn
 
 from largegnn.artifacts import EntityEmbeddings, IntArray, SubgraphSet
 from largegnn.embedding.dual_amn import DualAMN
-from largegnn.embedding.feeding import ReadySubgraph, SubgraphFeed
+from largegnn.embedding.feeding import Feed, prepare_subgraph
 from largegnn.embedding.gcn import GCN
-from largegnn.embedding.integrate import (
-    average_subgraphs,
-    encode_full,
-    encode_graph,
-    encode_nodes,
-    fits_fused,
-    within_reach,
-)
+from largegnn.embedding.integrate import WholeGraph, average_subgraphs, encode_full
 from largegnn.embedding.model import load_weights
-from largegnn.embedding.pair_graph import build_pair_graph
 from largegnn.embedding.structure import GraphStructure, build_structure
 from largegnn.errors import ArtifactError
 from tests.embedding.random_graphs import NUM_RELATIONS, TOY, random_rows, random_triples
@@ -41,7 +33,7 @@ ROWS = torch.tensor([(3.0, 4.0), (1.0, 0.0), (0.0, 2.0), (5.0, 5.0)])
 RELATIONS = torch.zeros(2 * NUM_RELATIONS, 2)
 
 
-def feed_of(entities: list[list[int]], triples: list[IntArray]) -> SubgraphFeed:
+def feed_of(entities: list[list[int]], triples: list[IntArray]) -> Feed[GraphStructure]:
     """Subgraphs of these entities, with triples in local ids."""
     subgraphs = SubgraphSet(
         entities=np.concatenate(entities),
@@ -51,15 +43,15 @@ def feed_of(entities: list[list[int]], triples: list[IntArray]) -> SubgraphFeed:
         seeds=np.empty((0, 2)),
         seed_ptr=np.zeros(len(entities) + 1),
     )
-    return SubgraphFeed(subgraphs, NUM_RELATIONS, torch.device("cpu"), 0)
+    return Feed(subgraphs, prepare_subgraph, NUM_RELATIONS, torch.device("cpu"), 0)
 
 
 @pytest.fixture
-def two_parts() -> SubgraphFeed:
+def two_parts() -> Feed[GraphStructure]:
     return feed_of([[0, 1], [1, 2]], [np.array([(0, 0, 1)]), np.empty((0, 3), dtype=np.int32)])
 
 
-def test_the_average_by_hand(two_parts: SubgraphFeed) -> None:
+def test_the_average_by_hand(two_parts: Feed[GraphStructure]) -> None:
     result = average_subgraphs(Doubling(), ROWS, RELATIONS, two_parts)
     # In the first part each node has one neighbour: (7, 9) and (3, 1); in the second none: (2, 0) and (0, 4).
     # A part weighs as many neighbours as it has, and a hundredth: node 1 is nearly that of the first part.
@@ -70,36 +62,11 @@ def test_the_average_by_hand(two_parts: SubgraphFeed) -> None:
     assert not result.vectors[3].any()
 
 
-def test_the_plain_mean_by_hand(two_parts: SubgraphFeed) -> None:
+def test_the_plain_mean_by_hand(two_parts: Feed[GraphStructure]) -> None:
     result = average_subgraphs(Doubling(), ROWS, RELATIONS, two_parts, by_neighbors=False)
     second = (np.array((3, 1)) / 10**0.5 + np.array((1, 0))) / 2
     np.testing.assert_allclose(result.vectors[:3], [np.array((7, 9)) / 130**0.5, second, (0, 1)], rtol=1e-6)
     assert result.covered.tolist() == [True, True, True, False]
-
-
-@pytest.mark.parametrize("chosen", [[1], [3, 0], [2, 1, 0], [3], []])
-@pytest.mark.parametrize("by_neighbors", [True, False])
-def test_the_average_of_some_is_that_of_all(two_parts: SubgraphFeed, chosen: list[int], by_neighbors: bool) -> None:
-    every = average_subgraphs(Doubling(), ROWS, RELATIONS, two_parts, by_neighbors=by_neighbors)
-    entities = np.array(chosen, dtype=np.int64)
-    some = average_subgraphs(Doubling(), ROWS, RELATIONS, two_parts, entities=entities, by_neighbors=by_neighbors)
-    np.testing.assert_array_equal(some.vectors, every.vectors[entities])
-    np.testing.assert_array_equal(some.covered, every.covered[entities])
-
-
-def test_subgraphs_without_a_chosen_entity_are_not_even_built(
-    two_parts: SubgraphFeed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    built: list[int] = []
-    ready = two_parts.ready
-
-    def noted(index: int) -> ReadySubgraph:
-        built.append(index)
-        return ready(index)
-
-    monkeypatch.setattr(two_parts, "ready", noted)
-    average_subgraphs(Doubling(), ROWS, RELATIONS, two_parts, entities=np.array([2]))
-    assert built == [1]
 
 
 def test_the_average_over_one_subgraph_is_the_whole() -> None:
@@ -147,45 +114,27 @@ def chain_and_cloud() -> np.ndarray:
     return np.concatenate([chain, cloud, [[50, 0, 100]]])
 
 
-@pytest.mark.parametrize("make", [DualAMN, GCN])
-def test_outputs_depend_only_on_what_is_within_reach(make: type[DualAMN] | type[GCN]) -> None:
-    triples = chain_and_cloud()
-    torch.manual_seed(0)
-    encoder = make(DIM).double()
-    rows, relations = random_rows(NUM_NODES, DIM, 0)
-    with torch.no_grad():
-        whole = encoder(rows, relations, build_structure(NUM_NODES, triples, NUM_RELATIONS))
-        for entities in (np.array([10]), np.array([48, 90]), np.array([100, 205])):
-            near, chosen = within_reach(entities, triples, NUM_NODES, encoder.reach)
-            structure = build_structure(len(near), chosen, NUM_RELATIONS)
-            nodes = torch.from_numpy(np.searchsorted(near, entities))
-            found = encoder(rows[near], relations, structure, nodes)
-            torch.testing.assert_close(found, whole[entities])
-    near, chosen = within_reach(np.array([10]), triples, NUM_NODES, 3)
-    assert near.tolist() == [7, 8, 9, 10, 11, 12, 13]
-    assert len(chosen) == 6
-
-
-def test_vectors_of_some_nodes_are_those_of_the_whole_graph() -> None:
+@pytest.mark.parametrize("by_kernels", [True, False])
+def test_vectors_of_some_nodes_are_those_of_the_whole_graph(by_kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     triples = chain_and_cloud()
     torch.manual_seed(0)
     encoder = DualAMN(DIM)
     rows, relations = random_rows(NUM_NODES, DIM, 0, torch.float32)
     whole = encode_full(encoder, rows, relations, build_structure(NUM_NODES, triples, NUM_RELATIONS)).vectors
-    graph = build_pair_graph(NUM_NODES, torch.from_numpy(triples), NUM_RELATIONS)
-    nodes = torch.tensor([3, 50, 120, 299])
-    found = encode_nodes(encoder, rows, relations, graph, nodes)
-    np.testing.assert_allclose(found, whole[nodes.numpy()], rtol=1e-4, atol=1e-5)
+    graph = WholeGraph(NUM_NODES, triples, NUM_RELATIONS, 2**30)
+    nodes = np.array([3, 50, 120, 299])
+    monkeypatch.setattr(WholeGraph, "_fits_fused", lambda self, *_: by_kernels)
+    found = graph.encode(encoder, rows, relations, nodes=nodes)
+    np.testing.assert_allclose(found, whole[nodes], rtol=1e-4, atol=1e-5)
 
 
 def test_without_a_gpu_the_graph_is_encoded_layer_by_layer() -> None:
     triples = chain_and_cloud()
     encoder = DualAMN(DIM)
     rows, relations = random_rows(NUM_NODES, DIM, 0, torch.float32)
-    assert not fits_fused(encoder, NUM_NODES, len(triples), DIM, torch.device("cpu"), 2**40)
     outputs = np.empty((NUM_NODES, encoder.output_dim), dtype=np.float32)
-    found = encode_graph(encoder, rows, relations, triples, memory_bytes=2**20, outputs=outputs)
+    found = WholeGraph(NUM_NODES, triples, NUM_RELATIONS, 2**20).encode(encoder, rows, relations, outputs=outputs)
     structure = build_structure(NUM_NODES, triples, NUM_RELATIONS)
     expected = encode_full(encoder, rows, relations, structure, chunk_bytes=2**16)
-    assert found.vectors is outputs or np.shares_memory(found.vectors, outputs)
-    assert np.array_equal(found.vectors, expected.vectors)
+    assert found is outputs
+    assert np.array_equal(found, expected.vectors)

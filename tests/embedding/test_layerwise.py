@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from largegnn.artifacts import IntArray
 from largegnn.embedding import integrate
 from largegnn.embedding.dual_amn import DualAMN
 from largegnn.embedding.gcn import GCN
-from largegnn.embedding.integrate import encode_full, encode_graph
+from largegnn.embedding.integrate import WholeGraph, encode_full
 from largegnn.embedding.layerwise import node_ranges
 from largegnn.embedding.structure import build_structure
 from largegnn.machine import pieces
@@ -76,17 +75,17 @@ def test_the_workers_of_a_cluster_give_what_one_machine_gives_to_the_bit(
     torch.manual_seed(0)
     encoder = make(DIM).eval()
     rows, relations = random_rows(num_nodes, DIM, 0, torch.float32)
-    how: Any = {"memory_bytes": memory_bytes}
-    expected = encode_graph(encoder, rows.numpy(), relations, triples, **how)
+    graph = WholeGraph(num_nodes, triples, NUM_RELATIONS, memory_bytes)
+    expected = graph.encode(encoder, rows.numpy(), relations)
     pool = PickledPool()
     with use_workers(pool):
-        found = encode_graph(encoder, rows.numpy(), relations, triples, **how)
+        found = graph.encode(encoder, rows.numpy(), relations)
         # A member of an ensemble: its rows are every other column, and its vectors half of the columns.
         wide, both = np.repeat(rows.numpy(), 2, axis=1), np.zeros((num_nodes, 2 * encoder.output_dim), np.float32)
         own = both[:, encoder.output_dim :]
-        encode_graph(encoder, wide[:, ::2], relations, triples, outputs=own, **how)
-    assert np.array_equal(found.vectors, expected.vectors)
-    assert np.array_equal(own, expected.vectors)
+        graph.encode(encoder, wide[:, ::2], relations, outputs=own)
+    assert np.array_equal(found, expected)
+    assert np.array_equal(own, expected)
     assert not both[:, : encoder.output_dim].any()
     assert pool.made["neighborhood_rows"] >= 2 * 1
 
@@ -98,8 +97,8 @@ def test_small_graphs_and_small_clusters_are_not_sent(
     pool = PickledPool()
     with use_workers(pool):
         monkeypatch.setattr(pieces, "num_processors", lambda: 2)  # as many as workers
-        encode_graph(DualAMN(DIM), rows, relations, TOY, memory_bytes=2**20)
+        WholeGraph(len(rows), TOY, NUM_RELATIONS, 2**20).encode(DualAMN(DIM), rows, relations)
         monkeypatch.setattr(pieces, "num_processors", lambda: 1)
         monkeypatch.setattr(integrate, "_WORTH_SHARING", 7)
-        encode_graph(DualAMN(DIM), rows, relations, TOY, memory_bytes=2**20)
+        WholeGraph(len(rows), TOY, NUM_RELATIONS, 2**20).encode(DualAMN(DIM), rows, relations)
     assert not pool.made

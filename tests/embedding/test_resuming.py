@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import safetensors
@@ -14,7 +13,7 @@ import safetensors.torch
 import torch
 
 from largegnn.artifacts import EpochRecord, SubgraphSet
-from largegnn.embedding.checkpoint import CheckpointFolder
+from largegnn.embedding.checkpoint import Checkpoints
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.trainer import Trainer
 from largegnn.errors import TrainingError
@@ -57,12 +56,9 @@ def test_killed_again_and_again_ends_as_if_undisturbed(tmp_path: Path) -> None:
         with safetensors.safe_open(folder / "final.safetensors", framework="pt") as file:
             losses.append(file.metadata()["losses"])
     assert losses[0] == losses[1]
-    best = [CheckpointFolder(folder / "best").load_latest() for folder in folders]
-    assert best[0] is not None
-    assert best[1] is not None
-    assert best[0][0] == best[1][0] == 3
-    assert are_equal(best[0][1], best[1][1])
-    assert are_equal(best[0][1], killed)
+    best = [safetensors.torch.load_file(folder / "checkpoints/epoch-000003/state.safetensors") for folder in folders]
+    assert are_equal(best[0], best[1])
+    assert are_equal(best[0], killed)
 
 
 def test_the_valid_links_choose_the_epoch(tmp_path: Path) -> None:
@@ -74,31 +70,25 @@ def test_the_valid_links_choose_the_epoch(tmp_path: Path) -> None:
 
     options = small_options(epochs=len(HITS))
     subgraphs = random_subgraphs(3)
-    folders: dict[str, Any] = {
-        "checkpoints": CheckpointFolder(tmp_path / "last"),
-        "best": CheckpointFolder(tmp_path / "best"),
-    }
-    trainer = small_trainer(subgraphs, options, validate=validate, **folders)
+    trainer = small_trainer(subgraphs, options, validate=validate, folder=tmp_path)
     history = trainer.run()
     assert [record.valid_hits for record in history] == list(HITS)
     assert are_equal(copies(trainer.model), states[2])
     # A finished run that is resumed trains no more, and ends with the same.
-    trainer = small_trainer(subgraphs, options, validate=validate, **folders)
+    trainer = small_trainer(subgraphs, options, validate=validate, folder=tmp_path)
     assert trainer.run() == history
     assert len(states) == len(HITS)
     assert are_equal(copies(trainer.model), states[2])
 
 
-@pytest.mark.parametrize("where", ["checkpoints", "nowhere"])
-def test_the_best_epoch_is_kept_where_no_folder_is_for_it(where: str, tmp_path: Path) -> None:
+def test_the_best_epoch_is_kept_where_there_is_no_folder() -> None:
     states = []
 
     def validate(model: EmbeddingModel) -> float:
         states.append(copies(model))
         return HITS[len(trainer.history)]
 
-    last = CheckpointFolder(tmp_path) if where == "checkpoints" else None
-    trainer = small_trainer(random_subgraphs(3), small_options(epochs=len(HITS)), validate=validate, checkpoints=last)
+    trainer = small_trainer(random_subgraphs(3), small_options(epochs=len(HITS)), validate=validate)
     trainer.run()
     assert are_equal(copies(trainer.model), states[2])
     assert not are_equal(copies(trainer.model), states[-1])
@@ -111,15 +101,12 @@ def test_without_a_choice_the_last_epoch_is_taken(tmp_path: Path) -> None:
         states.append(copies(model))
         return HITS[len(trainer.history)]
 
-    folders = CheckpointFolder(tmp_path / "last"), CheckpointFolder(tmp_path / "best")
     options = small_options(epochs=len(HITS))
-    trainer = small_trainer(
-        random_subgraphs(3), options, validate=validate, checkpoints=folders[0], best=folders[1], choose=False
-    )
+    trainer = small_trainer(random_subgraphs(3), options, validate=validate, folder=tmp_path, choose=False)
     history = trainer.run()
     assert [record.valid_hits for record in history] == list(HITS)
     assert are_equal(copies(trainer.model), states[-1])
-    assert folders[1].load_latest() is None
+    assert [path.name for path in tmp_path.iterdir()] == [f"epoch-{len(HITS):06d}"]
 
 
 def test_it_validates_every_few_epochs_and_at_the_end() -> None:
@@ -130,14 +117,13 @@ def test_it_validates_every_few_epochs_and_at_the_end() -> None:
 def test_a_missing_best_epoch_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    best = CheckpointFolder(tmp_path / "best")
     trainer: Trainer = small_trainer(
-        random_subgraphs(1), small_options(), best=best, validate=lambda _: -float(len(trainer.history))
+        random_subgraphs(1), small_options(), folder=tmp_path, validate=lambda _: -float(len(trainer.history))
     )
     restore_best = trainer._saved.restore_best
 
     def lose_and_restore_best(history: list[EpochRecord]) -> None:
-        for path in best.folder.glob("*.safetensors"):
+        for path in tmp_path.rglob("*.safetensors"):
             path.unlink()
         restore_best(history)
 
@@ -149,7 +135,6 @@ def test_a_missing_best_epoch_is_logged(
 
 def test_a_poisoned_row_stops_the_run_and_leaves_the_good_checkpoint(tmp_path: Path) -> None:
     options = small_options(repartition_every=1)
-    checkpoints = CheckpointFolder(tmp_path)
     model = small_model(random_subgraphs(2), options)
     good: dict[str, torch.Tensor] = {}
 
@@ -159,13 +144,12 @@ def test_a_poisoned_row_stops_the_run_and_leaves_the_good_checkpoint(tmp_path: P
             model.entities.values[3, 1] = math.nan
         return random_subgraphs(2)
 
-    trainer = Trainer(model, poison_before_third_epoch, NUM_RELATIONS, options, 0, checkpoints=checkpoints)
+    trainer = Trainer(model, poison_before_third_epoch, NUM_RELATIONS, options, 0, folder=tmp_path)
     with pytest.raises(TrainingError, match=r"diverged in epoch 3: its mean loss is nan.*--resume"):
         trainer.run()
-    found = checkpoints.load_latest()
-    assert found is not None
-    assert found[0] == 2
-    assert are_equal(found[1], good)
+    other = small_model(random_subgraphs(2), options)
+    assert len(Checkpoints(other, tmp_path).resume()) == 2
+    assert are_equal(copies(other), good)
 
 
 def test_a_parameter_that_no_loss_shows_stops_the_run_too() -> None:

@@ -11,13 +11,12 @@ import torch
 from torch import Tensor
 
 from largegnn.artifacts import AlignmentTask, SubgraphSet
-from largegnn.embedding.checkpoint import CheckpointFolder
-from largegnn.embedding.feeding import SubgraphFeed
+from largegnn.embedding.feeding import Feed, prepare_subgraph
 from largegnn.embedding.losses import LOSSES, StepContext
 from largegnn.embedding.model import EmbeddingModel
-from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.trainer import Trainer
 from largegnn.errors import InputError
+from largegnn.settings import TrainSettings
 from tests.embedding.generated_pairs import generated_pair
 from tests.embedding.small_runs import (
     CPU,
@@ -46,9 +45,9 @@ def pair() -> tuple[AlignmentTask, SubgraphSet]:
 def closer_than_partner(model: EmbeddingModel, subgraphs: SubgraphSet, task: AlignmentTask) -> float:
     """Share of the nodes of its subgraph that are closer to a seed's source than its partner, the mean over seeds."""
     shares = []
-    for ready in SubgraphFeed(subgraphs, task.num_relations, CPU, 0).in_order(list(range(len(subgraphs)))):
+    for ready in Feed(subgraphs, prepare_subgraph, task.num_relations, CPU, 0).in_order(list(range(len(subgraphs)))):
         with torch.no_grad():
-            outputs = model.encoder(model.entities.gather(ready.entities), model.relations, ready.structure)
+            outputs = model.encoder(model.entities.gather(ready.entities), model.relations, ready.graph)
         distances = torch.cdist(outputs[ready.seeds[:, 0]], outputs).square()
         partners = distances.gather(1, ready.seeds[:, 1:])
         shares.append(float((distances < partners).float().mean()))
@@ -97,14 +96,14 @@ def test_only_entities_of_subgraphs_change() -> None:
     assert moved.nonzero().flatten().tolist() == np.unique(subgraphs.entities).tolist()
 
 
-def with_weight(name: str, weight: float) -> TrainOptions:
+def with_weight(name: str, weight: float) -> TrainSettings:
     """The alignment loss and at most one other."""
     return small_options(losses={"alignment": 1.0, name: weight})
 
 
-def first_loss(options: TrainOptions) -> float:
+def first_loss(options: TrainSettings) -> float:
     """The loss of the very first step, before anything has changed."""
-    return small_trainer(random_subgraphs(1), replace(options, epochs=1, batch_size=100)).run()[0].loss
+    return small_trainer(random_subgraphs(1), options.model_copy(update={"epochs": 1, "batch_size": 100})).run()[0].loss
 
 
 @pytest.mark.parametrize("name", ["cross_subgraph", "reconstruction"])
@@ -207,9 +206,8 @@ def test_a_resumed_run_uses_the_division_of_its_epoch(tmp_path: Path) -> None:
 
     for epochs in (2, 3):
         options = small_options(epochs=epochs, repartition_every=1)
-        checkpoints = CheckpointFolder(tmp_path)
         model = small_model(random_subgraphs(2), options)
-        Trainer(model, division, NUM_RELATIONS, options, 0, checkpoints=checkpoints).run()
+        Trainer(model, division, NUM_RELATIONS, options, 0, folder=tmp_path).run()
     assert asked == [0, 1, 2]
 
 

@@ -6,14 +6,14 @@ from numpy.testing import assert_array_equal
 
 from largegnn.artifacts import AlignmentTask, SubgraphSet
 from largegnn.embedding import feeding
-from largegnn.embedding.feeding import SubgraphFeed
-from largegnn.embedding.integrate import average_subgraphs, encode_full
+from largegnn.embedding.feeding import Feed, prepare_subgraph
+from largegnn.embedding.integrate import average_subgraphs, encode_full, valid_vectors
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.structure import GraphStructure, build_structure
-from largegnn.embedding.validation import valid_vectors
 from tests.embedding.small_runs import CPU, NUM_RELATIONS, random_subgraphs, small_options
 
 # Two links share a source; entity 99 is in no subgraph.
+MEMORY = 2**30
 LINKS = np.array([(3, 80), (3, 70), (40, 99)])
 
 
@@ -52,7 +52,7 @@ def model() -> EmbeddingModel:
 
 
 def test_the_whole_graph_is_encoded(task: AlignmentTask, model: EmbeddingModel) -> None:
-    sources, targets = valid_vectors(task, LINKS, None, cache_bytes=0)(model)
+    sources, targets = valid_vectors(task, LINKS, None, CPU, memory_bytes=MEMORY)(model)
     structure = build_structure(100, task.triples, NUM_RELATIONS)
     every = encode_full(model.encoder, model.entities.values, model.relations.detach(), structure).vectors
     assert_array_equal(sources, every[LINKS[:, 0]])
@@ -63,8 +63,8 @@ def test_the_whole_graph_is_encoded(task: AlignmentTask, model: EmbeddingModel) 
 def test_the_mean_over_subgraphs_is_taken(
     task: AlignmentTask, model: EmbeddingModel, subgraphs: SubgraphSet, by_neighbors: bool
 ) -> None:
-    sources, targets = valid_vectors(task, LINKS, subgraphs, by_neighbors=by_neighbors, cache_bytes=0)(model)
-    feed = SubgraphFeed(subgraphs, NUM_RELATIONS, CPU, 0)
+    sources, targets = valid_vectors(task, LINKS, subgraphs, CPU, by_neighbors=by_neighbors, memory_bytes=MEMORY)(model)
+    feed = Feed(subgraphs, prepare_subgraph, NUM_RELATIONS, CPU, 0)
     rows, relations = model.entities.values, model.relations.detach()
     every = average_subgraphs(model.encoder, rows, relations, feed, by_neighbors=by_neighbors).vectors
     np.testing.assert_allclose(sources, every[LINKS[:, 0]], atol=1e-6)
@@ -82,18 +82,14 @@ def test_structures_are_built_once(
         return build_structure(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(feeding, "build_structure", build)
-    encode = valid_vectors(task, LINKS, subgraphs, cache_bytes=1 << 30)
+    encode = valid_vectors(task, LINKS, subgraphs, CPU, memory_bytes=MEMORY)
     first, again = encode(model), encode(model)
     assert len(built) == 3
     assert_array_equal(first, again)
 
 
-@pytest.mark.parametrize("memory_bytes", [2**30, 0])
-def test_a_large_graph_is_encoded_as_far_as_links_reach_or_in_chunks(
-    memory_bytes: int, task: AlignmentTask, model: EmbeddingModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = valid_vectors(task, LINKS, None, cache_bytes=0)(model)
-    monkeypatch.setattr("largegnn.embedding.validation._LARGE", 0)
-    found = valid_vectors(task, LINKS, None, cache_bytes=0, memory_bytes=memory_bytes)(model)
+def test_a_large_graph_is_encoded_in_chunks_into_a_file(task: AlignmentTask, model: EmbeddingModel) -> None:
+    expected = valid_vectors(task, LINKS, None, CPU, memory_bytes=MEMORY)(model)
+    found = valid_vectors(task, LINKS, None, CPU, memory_bytes=0)(model)
     for ours, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, other, rtol=1e-4, atol=1e-6)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import threading
 from collections.abc import Iterator
@@ -20,7 +19,6 @@ from largegnn.machine.pieces import (
     piece_device,
     piece_size,
     pieces,
-    training_workers,
     use_workers,
 )
 from tests.pickled_pool import PickledPool
@@ -129,15 +127,6 @@ def test_workers_of_a_cluster_are_used_where_they_are_faster(monkeypatch: pytest
         assert (piece_device("cpu"), piece_device("cpu", send=False)) == ("cuda", "cpu")
     assert current_workers() is None
     assert computed() == 0
-
-
-def test_workers_train_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
-    with training_workers(None, 3) as visits:
-        assert visits is None
-    training = contextlib.nullcontext("visits")
-    monkeypatch.setattr(PickledPool, "training", lambda self, options, num_relations: training)
-    with use_workers(PickledPool()), training_workers(None, 3) as visits:
-        assert visits == "visits"
 
 
 @pytest.mark.parametrize("number", [1, 64])

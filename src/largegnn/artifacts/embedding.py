@@ -109,17 +109,15 @@ class RoundRecord:
 
 @dataclass(frozen=True)
 class ClusterUse:
-    """The use that a training made of a cluster: most nodes and workers at a time, visits, and what was repeated.
+    """The use that a training made of a cluster: most nodes and workers at a time, visits, and what was sent.
 
-    `mean_staleness` and `most_stale` count the visits that other workers finished during one; `shared_rows` are rows
+    `mean_staleness` and `most_stale` count the visits that were given back during one; `shared_rows` are rows
     that another visit had changed meanwhile; `visit_seconds` are those of the visits alone, over all workers.
     """
 
     num_nodes: int
     num_workers: int
     num_visits: int
-    visits_repeated: int
-    epochs_repeated: int
     bytes_sent: int
     mean_staleness: float
     most_stale: int
@@ -131,7 +129,7 @@ class ClusterUse:
     @classmethod
     def joined(cls, uses: Sequence[ClusterUse]) -> ClusterUse:
         """The use of several trainings, one after the other, together."""
-        counts = ("num_visits", "visits_repeated", "epochs_repeated", "bytes_sent", "shared_rows")
+        counts = ("num_visits", "bytes_sent", "shared_rows")
         sums = (*counts, "visit_seconds", "visit_cpu_seconds")
         most = ("num_nodes", "num_workers", "most_stale", "peak_worker_mb")
         staleness = sum(use.mean_staleness * use.num_visits for use in uses)

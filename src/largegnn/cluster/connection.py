@@ -30,9 +30,6 @@ __all__ = ["connection", "import_ray", "open_cluster"]
 _log = logging.getLogger(__name__)
 _SECONDS = 5.0  # for an address to answer
 _START = "start one with `ray start --head`, and `ray start --address HOST:PORT` on every other machine"
-# The first bytes of a client of HTTP/2, which Ray's server speaks: the preface and empty settings.
-_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
-_SETTINGS_FRAME = 4
 
 
 def import_ray() -> Any:
@@ -85,7 +82,7 @@ def _connect(ray: Any, address: str) -> None:
     if address == "local":
         options |= {"address": "local", "num_cpus": num_processors(), "include_dashboard": False}
     else:
-        options["address"] = _checked_address(ray, address)
+        options["address"] = _checked_address(address)
         # For the workers before they load PyTorch; those of this machine have the environment of this process.
         options["runtime_env"] = {"env_vars": spin_variables()}
     logging.getLogger("ray").setLevel(logging.ERROR)
@@ -116,42 +113,22 @@ def _connect(ray: Any, address: str) -> None:
             signal.signal(signal.SIGTERM, before)  # Ray sets its own, which ends without a message
 
 
-def _checked_address(ray: Any, address: str) -> str:
-    """HOST:PORT of a cluster at which a Ray server answers; `auto` where Ray itself finds one quickly."""
-    found: str | None = address
-    if address == "auto":
-        found = os.environ.get("RAY_ADDRESS") or _last_started(ray)
-        if found is None:
-            return "auto"  # Ray searches the processes of this machine, which takes no time
-    assert found is not None
+def _checked_address(address: str) -> str:
+    """HOST:PORT of a cluster at which a server answers; `auto` leaves the search to Ray."""
+    found = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
+    if found == "auto":
+        return found
     host, _, port = found.rpartition(":")
     if not host or not port.isdigit() or "://" in found:
         raise InputError(
             "not an address of a cluster", expected="none, local, auto or HOST:PORT", found=found, fix=_START
         )
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS) as line:
-            line.settimeout(_SECONDS)
-            line.sendall(_GREETING)
-            answer = line.recv(9)
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise InputError(
             f"no Ray cluster answers at {found}", found=_first_line(error) or type(error).__name__, fix=_START
         ) from None
-    if os.environ.get("RAY_USE_TLS", "0") != "1" and (len(answer) < 4 or answer[3] != _SETTINGS_FRAME):
-        raise InputError(
-            f"the server at {found} is not a Ray cluster", fix="name the port of `ray start`, 6379 if none was given"
-        )
-    return found
-
-
-def _last_started(ray: Any) -> str | None:
-    """The address of the cluster that was last started on this machine, from Ray's own notes."""
-    try:
-        from ray._private.services import find_bootstrap_address
-    except ImportError:  # not a public name
-        return None
-    found: str | None = find_bootstrap_address(None)
     return found
 
 

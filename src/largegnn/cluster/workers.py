@@ -13,7 +13,7 @@ import platform
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from largegnn.cluster.nodes import Node
 from largegnn.errors import StorageError
 from largegnn.machine.mapped_file import file_behind
 from largegnn.settings import ClusterSettings
-
-if TYPE_CHECKING:
-    from largegnn.cluster.training import RayVisits
 
 __all__ = ["MappedArray", "RayWorkers", "compute_piece", "pack", "unpack"]
 
@@ -96,6 +93,11 @@ class RayWorkers:
         return max(1, int(sum(self._counts("GPU" if self.device == "cuda" else "CPU"))))
 
     @property
+    def num_nodes(self) -> int:
+        """Machines that are alive now."""
+        return len(self._counts("CPU"))
+
+    @property
     def num_visitors(self) -> int:
         """Workers of the training: the number in the settings, or as many as can work at the same time."""
         wanted = self.settings.workers
@@ -115,14 +117,37 @@ class RayWorkers:
         self, function: Callable[..., _Result], pieces: Iterable[tuple[Any, ...]], shared: tuple[Any, ...]
     ) -> Iterator[_Result]:
         """The results for each piece, in their order; pieces that are not wanted any more are cancelled."""
+        return self._compute(function, pieces, shared, self.resources(), lambda: _PIECES_EACH * self.num_workers)
+
+    def visits(
+        self, function: Callable[..., _Result], pieces: Iterable[tuple[Any, ...]], shared: tuple[Any, ...]
+    ) -> Iterator[_Result]:
+        """As `map`, but a piece may depend on the results that came before: few are under way at the same time."""
+        resources = self.resources(self.num_visitors)
+        shared = (*shared, self.device, resources["num_cpus"])
+        return self._compute(function, pieces, shared, resources, self._most_visits)
+
+    def _most_visits(self) -> int:
+        """As many as the settings allow, or a quarter more than there are workers, to bridge a slow one."""
+        bound = self.settings.staleness
+        return self.num_visitors + self.num_visitors // 4 if bound == "auto" else bound + 1
+
+    def _compute(
+        self,
+        function: Callable[..., _Result],
+        pieces: Iterable[tuple[Any, ...]],
+        shared: tuple[Any, ...],
+        resources: dict[str, int],
+        most: Callable[[], int],
+    ) -> Iterator[_Result]:
         # Named after the function: that is what a list of processes shows.
-        options = {"max_retries": _RETRIES, "name": function.__name__, **self.resources()}
+        options = {"max_retries": _RETRIES, "name": function.__name__, **resources}
         task = self.ray.remote(compute_piece).options(**options)
         handles = [self.ray.put(pack(value)) for value in shared]  # to each machine once
         waiting, started = iter(pieces), deque[Any]()
         try:
             while True:
-                while len(started) < _PIECES_EACH * self.num_workers and (piece := next(waiting, None)) is not None:
+                while len(started) < most() and (piece := next(waiting, None)) is not None:
                     started.append(task.remote(function, *map(pack, piece), *handles))
                 if not started:
                     return
@@ -130,12 +155,6 @@ class RayWorkers:
         finally:
             for each in started:
                 self.ray.cancel(each, force=True)
-
-    def training(self, options: Any, num_relations: int) -> RayVisits:
-        """What makes the visits of a training; close it when the training is done."""
-        from largegnn.cluster.training import RayVisits  # here, as it loads PyTorch
-
-        return RayVisits(self, options, num_relations)
 
     def _result(self, started: Any) -> Any:
         errors = self.ray.exceptions

@@ -37,7 +37,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from largegnn.artifacts import AlignmentTask, DivisionPlan, IntArray, MergedGraph, Partition
-from largegnn.errors import InputError
 from largegnn.machine.compiled import compiled
 from largegnn.machine.pieces import map_pieces
 
@@ -97,7 +96,6 @@ def add_landmarks(
     hops: int = 2,
 ) -> Partition:
     """Fill each part with landmarks up to `cap` entities; `seeds` (k, 2). A part at or over the cap gets none."""
-    _check_settings(eta, decay, hops)
     scores = influence(graph, seeds, eta)
     by_influence = np.argsort(-scores, kind="stable").astype(np.int32)
     rank = np.empty_like(by_influence)
@@ -153,17 +151,6 @@ def _rows_of(rows: IntArray, row_ptr: IntArray, groups: IntArray) -> IntArray:
     lengths = row_ptr[groups + 1] - row_ptr[groups]
     starts = np.repeat(row_ptr[groups] - (np.cumsum(lengths) - lengths), lengths)
     return rows[starts + np.arange(len(starts))]
-
-
-def _check_settings(eta: float, decay: float, hops: int) -> None:
-    """Refuse settings for which benefit is not defined."""
-    for name, value, fine, expected in (
-        ("eta", eta, eta > 0, "a number above 0"),
-        ("decay", decay, 0 < decay <= 1, "a number above 0, at most 1"),
-        ("hops", hops, hops in (1, 2), "1 or 2"),
-    ):
-        if not fine:
-            raise InputError(f"landmarks cannot be chosen with this {name}", expected=expected, found=str(value))
 
 
 # The walk of one part: Algorithm 2 of the paper, repaired and compiled. It visits the candidates, all nodes up to two

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -24,15 +25,17 @@ from largegnn.embedding.fused import hide, rmsprop_
 from largegnn.embedding.fused_encoder import hidden_layers, outputs_of
 from largegnn.embedding.losses import FixedShape, HardNegatives, cross_negative_loss, fixed_alignment_loss
 from largegnn.embedding.model import EmbeddingModel
-from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.pair_graph import Capacity, PairGraph
+
+if TYPE_CHECKING:
+    from largegnn.settings import TrainSettings
 
 __all__ = ["CapturedVisits", "Draws", "Visit", "can_be_captured", "fixed_loss"]
 
 _LOSSES = {"alignment", "reconstruction", "cross_subgraph"}
 
 
-def can_be_captured(encoder: object, options: TrainOptions) -> bool:
+def can_be_captured(encoder: object, options: TrainSettings) -> bool:
     """Whether a step with this encoder and these losses can be written over arrays of a fixed size."""
     used = {name for name, weight in options.losses.items() if weight}
     return type(encoder) is DualAMN and used <= _LOSSES and "alignment" in used and options.negatives > 0
@@ -85,7 +88,7 @@ class _Buffers:
 class CapturedVisits:
     """Takes all steps of a subgraph on a model."""
 
-    def __init__(self, model: EmbeddingModel, options: TrainOptions) -> None:
+    def __init__(self, model: EmbeddingModel, options: TrainSettings) -> None:
         assert isinstance(model.encoder, DualAMN)
         self._model, self._options, self._encoder = model, options, model.encoder
         self._generator = torch.Generator(model.device)
@@ -226,7 +229,7 @@ def _update_all(values: list[Tensor], squares: list[Tensor], gradients: list[Ten
 
 
 def fixed_loss(
-    encoder: DualAMN, rows: Tensor, relation_rows: Tensor, graph: PairGraph, draws: Draws, options: TrainOptions
+    encoder: DualAMN, rows: Tensor, relation_rows: Tensor, graph: PairGraph, draws: Draws, options: TrainSettings
 ) -> Tensor:
     """The weighted sum of the losses of `rows` (n, d), of which the last may be padding.
 

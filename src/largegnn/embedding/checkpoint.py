@@ -1,146 +1,39 @@
-"""Save and load checkpoints of a training run: a folder of safetensors files, of which the last good one is found.
+"""Save and load the epochs of a training: the last one, to resume from, and the best one, to end with.
 
-    step-000000120.safetensors     tensors; in the header the step, the facts as JSON and a SHA-256 of all of it
-    step-000000140.safetensors     the one after; older ones are removed once the newer is safe on disk
-    partial/                       what is being written, removed by the next save
+    epoch-000012/state.safetensors   the parameters; in the header the history of the training as JSON
+    epoch-000012/sha256              the checksum of that file
 
-In: a step number, named tensors or arrays, and facts (JSON values). Out: the same, of the last save that is whole.
-The idea: a file is written in a folder of its own, flushed to disk and renamed, so a kill at any moment leaves the
-earlier ones; and a file is only trusted after the checksum of what was read from it was compared. No pickle anywhere.
-A training without a folder has the same in memory (`CheckpointInMemory`), for as long as the process lives.
-Cost: one pass over the bytes to hash and one to write; what is loaded is mapped from the file. One process may write to
-a folder at a time.
+In: a model and its history. Out: the same, of the last epoch that is whole on disk.
+The idea: a folder is written under another name, flushed and renamed, so that a kill at any moment leaves the earlier
+ones, which are removed afterwards; and a file is only trusted after its checksum was compared. No pickle anywhere.
+A training without a folder keeps the best epoch in memory.
+Cost: one pass over the bytes to write and one to hash. One process may write to a folder at a time.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import logging
-import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
 
-import numpy as np
 import torch
 
 from largegnn.artifacts import EpochRecord, from_plain, to_plain
 from largegnn.embedding.model import EmbeddingModel
-from largegnn.errors import ArtifactError, StorageError
+from largegnn.errors import StorageError
+from largegnn.machine.atomic import write_folder
 
-__all__ = ["Checkpoint", "CheckpointFolder", "CheckpointInMemory", "Checkpoints", "SavedEpochs", "best_epoch"]
-
-Checkpoint = tuple[int, dict[str, torch.Tensor], dict[str, Any]]
+__all__ = ["Checkpoints", "best_epoch"]
 
 _log = logging.getLogger(__name__)
-_NAME = re.compile(r"step-(\d+)\.safetensors")
-
-
-class Checkpoints(Protocol):
-    """Where checkpoints are kept."""
-
-    def save(self, step: int, tensors: Mapping[str, torch.Tensor], facts: Mapping[str, Any]) -> None:
-        """Keep this state as the latest."""
-        ...
-
-    def load_latest(self) -> Checkpoint | None:
-        """Step, tensors and facts of the latest state, if there is one."""
-        ...
-
-
-class CheckpointInMemory:
-    """Keeps the latest state in main memory."""
-
-    def __init__(self) -> None:
-        self._latest: Checkpoint | None = None
-
-    def save(self, step: int, tensors: Mapping[str, torch.Tensor], facts: Mapping[str, Any]) -> None:
-        """Copy this state; it takes the memory of the one before."""
-        before = {} if self._latest is None else self._latest[1]
-        kept = {}
-        for name, tensor in tensors.items():
-            room = before.get(name)
-            fits = room is not None and (room.shape, room.dtype) == (tensor.shape, tensor.dtype)
-            kept[name] = room.copy_(tensor.detach()) if room is not None and fits else _copied(tensor)
-        self._latest = step, kept, dict(facts)
-
-    def load_latest(self) -> Checkpoint | None:
-        """The latest state; the next `save` overwrites its tensors."""
-        return self._latest
-
-
-class CheckpointFolder:
-    """Saves and loads the checkpoints of one training run, the last `keep` of them."""
-
-    def __init__(self, folder: Path, keep: int = 2) -> None:
-        if keep < 1:
-            raise ArtifactError(f"at least one checkpoint must be kept, not {keep}")
-        self.folder = folder
-        self.keep = keep
-        self._damaged: set[Path] = set()
-
-    def save(
-        self, step: int, tensors: Mapping[str, torch.Tensor | np.ndarray[Any, Any]], facts: Mapping[str, Any]
-    ) -> None:
-        """Write one checkpoint, then remove those it replaces.
-
-        Later steps are removed too: they belong to an earlier training, and must not be taken for the latest.
-        """
-        on_host = {name: _on_host(tensor) for name, tensor in tensors.items()}
-        facts_text = json.dumps(facts, sort_keys=True)
-        metadata = {"step": str(step), "facts": facts_text, "sha256": _checksum(step, facts_text, on_host)}
-        path = self.folder / f"step-{step:09d}.safetensors"
-        self._write(path, on_host, metadata)
-        self._damaged.discard(path)
-        sound = [path for number, path in self._files() if number <= step and path not in self._damaged]
-        for _, path in self._files():
-            if path not in sound[-self.keep :]:
-                # The new one is safe; one too many does no harm, and the next save tries again.
-                with contextlib.suppress(OSError):
-                    path.unlink()
-
-    def load_latest(self) -> Checkpoint | None:
-        """Step, tensors (on the host, mapped from the file) and facts of the last save that is whole, if any is."""
-        for _, path in reversed(self._files()):
-            try:
-                return _read(path)
-            except _DamagedError as damage:
-                _log.warning("%s is damaged (%s); falling back to the checkpoint before it", path, damage)
-                self._damaged.add(path)
-        return None
-
-    def _files(self) -> list[tuple[int, Path]]:
-        """The checkpoints in the folder, damaged ones among them, by ascending step."""
-        if not self.folder.is_dir():
-            return []
-        matches = [(_NAME.fullmatch(path.name), path) for path in self.folder.iterdir()]
-        return sorted((int(match[1]), path) for match, path in matches if match)
-
-    def _write(self, path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, str]) -> None:
-        """Write under another name, flush to disk, rename, flush the folder; a failure leaves nothing behind."""
-        from safetensors import SafetensorError
-        from safetensors.torch import save_file
-
-        # A folder of its own, because the library may write under a name of its own in the folder of the file.
-        partial = self.folder / "partial"
-        try:
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
-            save_file(tensors, partial / path.name, metadata)
-            _flush(partial / path.name)
-            (partial / path.name).replace(path)
-            _flush(self.folder)
-            partial.rmdir()
-        except (OSError, SafetensorError) as error:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise StorageError(
-                f"cannot write {path}: {getattr(error, 'strerror', None) or error}; "
-                "the checkpoints before it are intact, free some space and resume"
-            ) from error
+_NAME = re.compile(r"epoch-(\d+)")
+_STATE, _CHECKSUM = "state.safetensors", "sha256"
+_FIX = "the checkpoints before it are intact, free some space and resume"
+State = dict[str, torch.Tensor]
 
 
 def best_epoch(history: Sequence[EpochRecord]) -> int | None:
@@ -149,102 +42,100 @@ def best_epoch(history: Sequence[EpochRecord]) -> int | None:
     return max(validated, key=lambda record: record.valid_hits or 0.0).epoch if validated else None
 
 
-class SavedEpochs:
-    """Saves and restores the last epoch, to resume from, and the best one, to end with; either may be None.
+class Checkpoints:
+    """The checkpoints of one training."""
 
-    The checkpoint of an epoch is written before the same epoch is kept as the best: whatever happens in between, the
-    history then shows which epoch is missing.
-    """
+    def __init__(self, model: EmbeddingModel, folder: Path | None, keep_best: bool = True) -> None:
+        """Without `keep_best` only the last epoch is kept; without a folder only the best."""
+        self._model, self._folder, self._keep_best = model, folder, keep_best
+        self._best_in_memory: State = {}
 
-    def __init__(self, model: EmbeddingModel, last: Checkpoints | None, best: Checkpoints | None) -> None:
-        self._model, self._last, self._best = model, last, best
-
-    def resume(self) -> list[EpochRecord]:
-        """Load the last checkpoint into the model, if there is one; the history so far."""
-        found = None if self._last is None else self._last.load_latest()
-        history: list[EpochRecord] = []
-        if found is not None:
-            self._model.load_tensors(found[1])
-            history = [from_plain(EpochRecord, record) for record in found[2]["history"]]
-            _log.info("train: resuming after epoch %d", found[0])
-        if history and best_epoch(history) == history[-1].epoch:
-            # The run may have ended between the checkpoint and the best epoch's own.
-            self.save_best(history)
-        return history
+    def best(self, history: Sequence[EpochRecord]) -> int | None:
+        """The best epoch, if it is to be kept."""
+        return best_epoch(history) if self._keep_best else None
 
     def save(self, history: Sequence[EpochRecord]) -> None:
-        """Keep the present epoch as the last."""
-        if self._last is not None:
-            self._last.save(len(history), self._model.tensors(), {"history": to_plain(list(history))})
+        """Keep the present epoch, then remove all but this and the best."""
+        best = self.best(history)
+        if self._folder is None:
+            if best == history[-1].epoch:
+                self._best_in_memory = {name: tensor.cpu().clone() for name, tensor in self._model.tensors().items()}
+            return
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in self._model.tensors().items()}
+        path = self._place(len(history))
+        write_folder(path, lambda folder: _write(folder, tensors, history), fix=_FIX)
+        kept = {path, path if best is None else self._place(best + 1)}
+        for other in self._saved():
+            if other not in kept:
+                shutil.rmtree(other, ignore_errors=True)  # one too many does no harm, and the next save tries again
 
-    def save_best(self, history: Sequence[EpochRecord]) -> None:
-        """Keep the present epoch as the best; `save` must have kept it as the last before."""
-        if self._best is not None:
-            self._best.save(len(history), self._model.tensors(), {"valid_hits": history[-1].valid_hits})
+    def resume(self) -> list[EpochRecord]:
+        """Load the last checkpoint that is whole into the model, if there is one; the history so far."""
+        for path in reversed(self._saved()):
+            found = _read(path)
+            if found is not None:
+                self._model.load_tensors(found[0])
+                _log.info("train: resuming after epoch %d", len(found[1]))
+                return found[1]
+        return []
 
-    def restore_best(self, history: list[EpochRecord]) -> None:
-        """Load the best epoch into the model, if it is known and not the present one."""
-        best = best_epoch(history)
+    def restore_best(self, history: Sequence[EpochRecord]) -> None:
+        """Load the best epoch into the model, if it is to be kept and not the present one."""
+        best = self.best(history)
         if best is None or best == history[-1].epoch:
             return
-        found = None if self._best is None else self._best.load_latest()
-        if found is not None and found[0] == best + 1:
-            self._model.load_tensors(found[1])
-            _log.info("train: epoch %d was best on the valid links and is kept", found[0])
+        state = self._best_in_memory
+        if self._folder is not None:
+            found = _read(self._place(best + 1))
+            state = {} if found is None else found[0]
+        if state:
+            self._model.load_tensors(state)
+            _log.info("train: epoch %d was best on the valid links and is kept", best + 1)
         else:
             _log.warning(
                 "train: epoch %d was best on the valid links but its checkpoint is missing; the last is kept", best + 1
             )
 
+    def _place(self, number: int) -> Path:
+        assert self._folder is not None
+        return self._folder / f"epoch-{number:06d}"
 
-class _DamagedError(Exception):
-    """A file that differs from what was written."""
+    def _saved(self) -> list[Path]:
+        """The checkpoints in the folder, damaged ones among them, by ascending epoch."""
+        if self._folder is None or not self._folder.is_dir():
+            return []
+        return sorted(path for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
 
 
-def _read(path: Path) -> Checkpoint:
-    """One checkpoint, or `_DamagedError` if it is not what was written."""
-    from safetensors import SafetensorError, safe_open
+def _write(folder: Path, tensors: State, history: Sequence[EpochRecord]) -> None:
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
 
+    path = folder / _STATE
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        step, facts_text, checksum = int(metadata["step"]), metadata["facts"], metadata["sha256"]
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise _DamagedError(str(error)) from error
-    if checksum != _checksum(step, facts_text, tensors):
-        raise _DamagedError("its checksum differs")
-    return step, tensors, json.loads(facts_text)
+        save_file(tensors, path, {"history": json.dumps(to_plain(list(history)))})
+    except SafetensorError as error:  # its own for a full disk
+        raise StorageError(f"cannot write {path}: {error}; {_FIX}") from error
+    (folder / _CHECKSUM).write_text(_checksum(path))
 
 
-def _on_host(tensor: torch.Tensor | np.ndarray[Any, Any]) -> torch.Tensor:
-    """The same values on the host in one piece, not copied where they are so already."""
-    if isinstance(tensor, np.ndarray):
-        # torch has no read-only tensors and warns of arrays that are.
-        tensor = torch.from_numpy(tensor if tensor.flags.writeable else tensor.copy())
-    return tensor.detach().cpu().contiguous()
+def _read(folder: Path) -> tuple[State, list[EpochRecord]] | None:
+    """One checkpoint; None, with a warning, if it is not what was written."""
+    from safetensors import safe_open
 
-
-def _copied(tensor: torch.Tensor) -> torch.Tensor:
-    """The same values on the host, in memory of their own."""
-    return tensor.detach().to("cpu", copy=True)
-
-
-def _checksum(step: int, facts_text: str, tensors: Mapping[str, torch.Tensor]) -> str:
-    """SHA-256 of everything in a checkpoint, names and shapes included; independent of how the file is laid out."""
-    shapes = [(name, str(tensors[name].dtype), list(tensors[name].shape)) for name in sorted(tensors)]
-    digest = hashlib.sha256(json.dumps([step, facts_text, shapes]).encode("utf-8"))
-    for name in sorted(tensors):
-        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-def _flush(path: Path) -> None:
-    """Make sure a file, or the names in a folder, are on disk."""
-    if path.is_dir() and not hasattr(os, "O_DIRECTORY"):
-        return  # Windows does not open folders
-    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    path = folder / _STATE
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        if (folder / _CHECKSUM).read_text() != _checksum(path):
+            raise OSError("its checksum differs")
+    except (OSError, ValueError) as error:
+        _log.warning("%s is damaged or missing (%s)", path, error)
+        return None
+    with safe_open(path, framework="pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        plain = json.loads(file.metadata()["history"])
+    return tensors, [from_plain(EpochRecord, record) for record in plain]
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

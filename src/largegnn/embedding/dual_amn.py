@@ -36,12 +36,7 @@ _SMALLEST_NORM = 1e-12
 
 
 class DualAMN(nn.Module):
-    """The encoder; entity and relation rows are its inputs, not its parameters.
-
-    An output depends on what is at most `reach` triples away.
-    """
-
-    reach = _NUM_LAYERS + 1
+    """The encoder; entity and relation rows are its inputs, not its parameters."""
 
     def __init__(self, dim: int, num_proxies: int = 64) -> None:
         super().__init__()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largegnn.artifacts import AlignmentTask, EntityEmbeddings, FloatArray, SubgraphSet, TrainedModel
+from largegnn.artifacts import AlignmentTask, EntityEmbeddings, FloatArray, Mask, SubgraphSet, TrainedModel
 from largegnn.machine.devices import choose_device
 from largegnn.parts import ENCODERS
 
@@ -52,20 +52,18 @@ def integrate(
 
     The vectors of an ensemble are those of its members side by side, so that the cosine of two is the mean of theirs.
     """
-    encoder = ENCODERS[model.encoder](model.entity_rows.shape[1] // model.members)
-    each, memory_bytes = encoder.output_dim, int(train.max_memory_gb * 2**30)
-    outputs = _outputs(task.num_entities, model.members * each, memory_bytes, work)
-    if model.members == 1:
-        found = _encode(task, model, subgraphs, train, integrate, device, outputs)
-    else:
-        outputs = np.empty((task.num_entities, model.members * each), dtype=np.float32) if outputs is None else outputs
-        covered = np.ones(task.num_entities, dtype=bool)
-        for index in range(model.members):
-            own = outputs[:, index * each : (index + 1) * each]
-            member = model.member(index)
-            covered &= _encode(task, member, subgraphs, train, integrate, device, own).covered
+    from largegnn.embedding.integrate import new_vectors
+
+    each = ENCODERS[model.encoder](model.entity_rows.shape[1] // model.members).output_dim
+    file = None if work is None else work / "vectors.npy"
+    outputs = new_vectors(task.num_entities, model.members * each, train.memory_bytes, file)
+    covered = np.ones(task.num_entities, dtype=bool)
+    for index in range(model.members):
+        own = outputs[:, index * each : (index + 1) * each]
+        covered &= _encode(task, model.member(index), subgraphs, train, integrate, device, own)
+        if model.members > 1:
             _scale_rows(own, model.members**-0.5)
-        found = EntityEmbeddings(outputs, covered)
+    found = EntityEmbeddings(outputs, covered)
     num_uncovered = int((~found.covered).sum())
     if num_uncovered:
         _log.warning("integrate: %s entities are not covered", f"{num_uncovered:,}")
@@ -79,13 +77,13 @@ def _encode(
     train: TrainSettings,
     integrate: IntegrateSettings,
     device: str,
-    outputs: FloatArray | None,
-) -> EntityEmbeddings:
-    """The vectors of one model, in `outputs` (n, D) if given."""
+    outputs: FloatArray,
+) -> Mask:
+    """Write the vectors of one model into `outputs` (n, D); which entities have one."""
     import torch
 
-    from largegnn.embedding.feeding import SubgraphFeed
-    from largegnn.embedding.integrate import average_subgraphs, encode_graph
+    from largegnn.embedding.feeding import Feed, prepare_subgraph
+    from largegnn.embedding.integrate import WholeGraph, average_subgraphs
     from largegnn.embedding.model import load_weights
     from largegnn.machine.read_only import read_only_tensor
 
@@ -95,19 +93,14 @@ def _encode(
     encoder = encoder.to(chosen).eval()
     relation_rows = torch.from_numpy(np.asarray(model.relation_rows).copy()).to(chosen)
     if integrate.method == "full":
-        memory_bytes = int(train.max_memory_gb * 2**30)
-        return encode_graph(
-            encoder,
-            model.entity_rows,
-            relation_rows,
-            task.triples,
-            memory_bytes=memory_bytes,
-            outputs=outputs,
-        )
-    feed = SubgraphFeed(subgraphs, task.num_relations, chosen, cache_bytes=0)
+        graph = WholeGraph(task.num_entities, task.triples, task.num_relations, train.memory_bytes)
+        graph.encode(encoder, model.entity_rows, relation_rows, outputs=outputs)
+        return np.ones(task.num_entities, dtype=bool)
+    feed = Feed(subgraphs, prepare_subgraph, task.num_relations, chosen, cache_bytes=0)
     by_neighbors = integrate.method == "average"
     entity_rows = read_only_tensor(model.entity_rows)
-    return average_subgraphs(encoder, entity_rows, relation_rows, feed, by_neighbors=by_neighbors, outputs=outputs)
+    found = average_subgraphs(encoder, entity_rows, relation_rows, feed, by_neighbors=by_neighbors, outputs=outputs)
+    return found.covered
 
 
 def _scale_rows(rows: FloatArray, length: float) -> None:
@@ -116,11 +109,3 @@ def _scale_rows(rows: FloatArray, length: float) -> None:
         piece = rows[start : start + _PIECE]
         lengths = np.linalg.norm(piece, axis=1, keepdims=True)
         piece *= np.float32(length) / np.where(lengths > 0, lengths, np.float32(1))
-
-
-def _outputs(num_entities: int, dim: int, memory_bytes: int, folder: Path | None) -> FloatArray | None:
-    """A mapped file for vectors that would take more than half of the memory allowed; None leaves it to memory."""
-    if folder is None or 4 * num_entities * dim <= memory_bytes // 2:
-        return None
-    folder.mkdir(parents=True, exist_ok=True)
-    return cast(FloatArray, np.lib.format.open_memmap(folder / "vectors.npy", "w+", np.float32, (num_entities, dim)))

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 import torch
 
-from largegnn.embedding.options import TrainOptions
-from largegnn.errors import ArtifactError, InputError
+from largegnn.errors import InputError
 from largegnn.machine.devices import memory_budget
+
+if TYPE_CHECKING:
+    from largegnn.settings import TrainSettings
 
 __all__ = ["ALPHA", "EPS", "RowRMSprop", "fill_uniform", "new_table", "table_home"]
 
@@ -46,10 +48,6 @@ class RowRMSprop:
         Both are used in place, so tensors over pinned memory or over a writable `np.memmap` stay what they are.
         """
         square_average = torch.zeros_like(values) if square_average is None else square_average
-        if values.ndim != 2 or square_average.shape != values.shape:
-            raise ArtifactError(f"a table {tuple(values.shape)} with a state {tuple(square_average.shape)}")
-        if square_average.device != values.device or square_average.dtype != values.dtype:
-            raise ArtifactError("a table and its state must be of one type and on one device")
         self.values = values.detach()
         self.square_average = square_average.detach()
         # Through a tensor, since "cuda" and "cuda:0" are one device but not equal.
@@ -88,8 +86,6 @@ class RowRMSprop:
     def update(self, ids: torch.Tensor, gradient: torch.Tensor, lr: float) -> None:
         """Take one step against `gradient` (k, d) on the rows of `ids` (k,), which are distinct."""
         indices = self._indices(ids)
-        if gradient.shape != (len(indices), self.values.shape[1]):
-            raise ArtifactError(f"a gradient {tuple(gradient.shape)} for {len(indices)} rows")
         gradient = gradient.to(self.values)
         square_average = self.square_average.index_select(0, indices)
         square_average.mul_(ALPHA).addcmul_(gradient, gradient, value=1 - ALPHA)
@@ -103,13 +99,8 @@ class RowRMSprop:
         return {"values": self.values, "square_average": self.square_average}
 
     def load_state_arrays(self, arrays: Mapping[str, torch.Tensor]) -> None:
-        """Copy what `state_arrays` gave back into place; nothing is changed if a shape differs."""
-        own = self.state_arrays()
-        for name, tensor in own.items():
-            found = tuple(arrays[name].shape) if name in arrays else None
-            if found != tuple(tensor.shape):
-                raise ArtifactError(f"the saved {name} are {found}, the table's {tuple(tensor.shape)}")
-        for name, tensor in own.items():
+        """Copy what `state_arrays` gave back into place."""
+        for name, tensor in self.state_arrays().items():
             tensor.copy_(arrays[name])
 
     def _staged(self, table: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
@@ -134,7 +125,7 @@ def fill_uniform(table: torch.Tensor, generator: torch.Generator) -> None:
         table[start : start + len(rows)] = rows.uniform_(-_BOUND, _BOUND, generator=generator)
 
 
-def table_home(num_entities: int, options: TrainOptions, device: torch.device, has_folder: bool) -> Home:
+def table_home(num_entities: int, options: TrainSettings, device: torch.device, has_folder: bool) -> Home:
     """Where the tables are: as the setting says, or the first place with room.
 
     A GPU has room for tables of half of `max_memory_gb`, so that its memory does not grow with the number of entities;
@@ -153,7 +144,7 @@ def table_home(num_entities: int, options: TrainOptions, device: torch.device, h
 
 def new_table(
     num_entities: int,
-    options: TrainOptions,
+    options: TrainSettings,
     device: torch.device,
     generator: torch.Generator,
     folder: Path | None,

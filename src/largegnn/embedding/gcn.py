@@ -22,12 +22,7 @@ __all__ = ["GCN"]
 
 
 class GCN(nn.Module):
-    """The encoder; entity rows are its input, not its parameters.
-
-    An output depends on what is at most `reach` triples away: the degrees of the last neighbours count, too.
-    """
-
-    reach = 3
+    """The encoder; entity rows are its input, not its parameters."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()

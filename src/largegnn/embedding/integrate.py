@@ -2,9 +2,11 @@
 
 In: the encoder, rows of entities and relations, the subgraphs or the triples of the whole graph. Out: unit vectors of
 all entities, or of some; compare them by cosine.
-The idea: all parameters are global, so `encode_graph` runs the encoder over the whole graph and no triple is lost: on a
+The idea: all parameters are global, so `WholeGraph` runs the encoder over the whole graph and no triple is lost: on a
 GPU with room in a few launches, otherwise layer by layer (`layerwise`). `average_subgraphs` is the paper's: an entity's
-vector is the mean over the subgraphs that contain it; an entity in none is not covered.
+vector is the mean over the subgraphs that contain it; an entity in none is not covered. During training the vectors of
+the valid links are computed in the same way (`valid_vectors`), so that an epoch is chosen by the vectors it would give;
+the structure of the graph or of its subgraphs is built once.
 Cost: one forward pass over what is encoded; a second for each million entities on a GPU. Memory: the result, which may
 be mapped from a file, and one subgraph, or the chunks of a layer.
 
@@ -14,25 +16,28 @@ be mapped from a file, and one subgraph, or the chunks of a layer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from largegnn.artifacts import EntityEmbeddings, FloatArray, IntArray, Mask
+from largegnn.artifacts import AlignmentTask, EntityEmbeddings, FloatArray, IntArray, SubgraphSet
 from largegnn.embedding.dual_amn import DualAMN
 from largegnn.embedding.encoders import Encoder, LayerwiseEncoder
-from largegnn.embedding.feeding import SubgraphFeed
+from largegnn.embedding.feeding import Feed, prepare_subgraph
 from largegnn.embedding.fused import has_kernels
-from largegnn.embedding.fused_encoder import HiddenLayers, hidden_layers, outputs_of
+from largegnn.embedding.fused_encoder import hidden_layers, outputs_of
 from largegnn.embedding.layerwise import Layers, Rows, as_tensor
+from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.pair_graph import PairGraph, build_pair_graph
 from largegnn.embedding.structure import GraphStructure, build_structure
 from largegnn.machine.progress import progress
 
-__all__ = ["average_subgraphs", "encode_full", "encode_graph", "encode_nodes", "fits_fused", "within_reach"]
+__all__ = ["WholeGraph", "average_subgraphs", "encode_full", "new_vectors", "valid_vectors"]
 
 _NODES_AT_ONCE = 1 << 16
 _ROWS_ALIVE = 6  # of each entity in the first two layers: input, two layers of two blocks, and some more
@@ -42,42 +47,73 @@ _WORTH_SHARING = 500_000  # entities: fewer take one core some ten seconds
 _WITHOUT_NEIGHBORS = np.float32(0.01)  # so that an entity without neighbours in any subgraph has a vector too
 
 
-@torch.no_grad()
-def encode_graph(
-    encoder: Encoder,
-    entity_rows: Rows,
-    relation_rows: Tensor,
-    triples: IntArray,
-    *,
-    memory_bytes: int,
-    outputs: FloatArray | None = None,
-) -> EntityEmbeddings:
-    """Unit vectors (n, D) of all entities, encoded where `relation_rows` (2R, d) are; into `outputs` if given."""
-    device, num_relations = relation_rows.device, len(relation_rows) // 2
-    num_entities, dim = entity_rows.shape
-    if not fits_fused(encoder, num_entities, len(triples), dim, device, memory_bytes):
-        structure = build_structure(num_entities, triples, num_relations)
-        return encode_full(
-            encoder,
-            entity_rows,
-            relation_rows,
-            structure,
-            chunk_bytes=memory_bytes // 16,
-            outputs=outputs,
-            # A GPU here is faster than the processors of a cluster.
-            send=num_entities >= _WORTH_SHARING and device.type == "cpu",
+class WholeGraph:
+    """A graph of n entities to be encoded as a whole, once or several times."""
+
+    def __init__(self, num_entities: int, triples: IntArray, num_relations: int, memory_bytes: int) -> None:
+        self._num_entities, self._triples, self._num_relations = num_entities, triples, num_relations
+        self._memory_bytes = memory_bytes
+        self._pairs: PairGraph | None = None
+        self._structure: GraphStructure | None = None
+
+    @torch.no_grad()
+    def encode(
+        self,
+        encoder: Encoder,
+        entity_rows: Rows,
+        relation_rows: Tensor,
+        *,
+        nodes: IntArray | None = None,
+        outputs: FloatArray | None = None,
+    ) -> FloatArray:
+        """Unit vectors (n, D) of all entities, in `outputs` if given, or only those (k, D) of `nodes` (k,).
+
+        They are computed where `relation_rows` (2R, d) are; `entity_rows` (n, d) may be in main memory.
+        """
+        device = relation_rows.device
+        if type(encoder) is DualAMN and self._fits_fused(entity_rows.shape[1], device):
+            return self._by_kernels(encoder, as_tensor(entity_rows).to(device), relation_rows, nodes, outputs)
+        if self._structure is None:
+            self._structure = build_structure(self._num_entities, self._triples, self._num_relations)
+        # A GPU here is faster than the processors of a cluster.
+        send = self._num_entities >= _WORTH_SHARING and device.type == "cpu"
+        if outputs is None:
+            outputs = new_vectors(self._num_entities, encoder.output_dim, self._memory_bytes)
+        chunk_bytes = self._memory_bytes // 16
+        encode_full(
+            encoder, entity_rows, relation_rows, self._structure, chunk_bytes=chunk_bytes, outputs=outputs, send=send
         )
-    assert isinstance(encoder, DualAMN)
-    if outputs is None:
-        outputs = np.empty((num_entities, encoder.output_dim), dtype=np.float32)
-    graph = build_pair_graph(num_entities, torch.tensor(triples, device=device), num_relations)
-    layers = _hidden_layers(encoder, as_tensor(entity_rows), relation_rows, graph)
-    target = torch.from_numpy(outputs)
-    with progress("encode", num_entities, "nodes") as work:
-        for nodes, vectors in _through_pinned_memory(_unit_outputs(encoder, layers, graph, num_entities)):
-            target[nodes] = vectors
-            work.advance(len(vectors))
-    return EntityEmbeddings(outputs, np.ones(num_entities, dtype=bool))
+        return outputs if nodes is None else outputs[nodes]
+
+    def _by_kernels(
+        self, encoder: DualAMN, rows: Tensor, relation_rows: Tensor, nodes: IntArray | None, outputs: FloatArray | None
+    ) -> FloatArray:
+        """All nodes on the device: the last layer and what follows for some of them at a time."""
+        device = relation_rows.device
+        if self._pairs is None:
+            triples = torch.tensor(self._triples, device=device)
+            self._pairs = build_pair_graph(self._num_entities, triples, self._num_relations)
+        nothing = torch.zeros(1, dtype=torch.int64, device=device)
+        layers = hidden_layers(encoder, rows, relation_rows, self._pairs, 0.0, nothing)[0]
+        wanted = torch.arange(self._num_entities) if nodes is None else torch.from_numpy(nodes)
+        if outputs is None:
+            outputs = new_vectors(len(wanted), encoder.output_dim, self._memory_bytes)
+        with progress("encode", len(wanted), "nodes") as work:
+            for start in range(0, len(wanted), _NODES_AT_ONCE):
+                some = wanted[start : start + _NODES_AT_ONCE].to(device)
+                vectors = functional.normalize(outputs_of(encoder, layers, self._pairs, some), dim=1)
+                outputs[start : start + len(some)] = vectors.cpu().numpy()
+                work.advance(len(some))
+        return outputs
+
+    def _fits_fused(self, dim: int, device: torch.device) -> bool:
+        """Whether the first two layers have room on a GPU: one and a half times the memory allowed."""
+        if device.type != "cuda" or not has_kernels(device):
+            return False
+        num_triples = len(self._triples)
+        layers = _PAIR_BYTES * num_triples + 4 * _ROWS_ALIVE * dim * self._num_entities
+        total = torch.cuda.get_device_properties(device).total_memory
+        return max(layers, _BUILD_BYTES * num_triples) <= min(1.5 * self._memory_bytes, _SHARE_OF_GPU * total)
 
 
 @torch.no_grad()
@@ -91,7 +127,7 @@ def encode_full(
     outputs: FloatArray | None = None,
     send: bool = False,
 ) -> EntityEmbeddings:
-    """`encode_graph` of a graph with this structure, layer by layer where the encoder can; `send`: see `Layers`.
+    """Unit vectors (n, D) of a graph with this structure, layer by layer where the encoder can; `send`: see `Layers`.
 
     `relation_rows` (2R, d) are on the device that computes; `entity_rows` (n, d) may be in main memory.
     """
@@ -112,42 +148,32 @@ def average_subgraphs(
     encoder: Encoder,
     entity_rows: Tensor,
     relation_rows: Tensor,
-    feed: SubgraphFeed,
+    feed: Feed[GraphStructure],
     *,
-    entities: IntArray | None = None,
     by_neighbors: bool = True,
     outputs: FloatArray | None = None,
 ) -> EntityEmbeddings:
     """Mean of each entity's unit vectors over the subgraphs, encoded where `relation_rows` (2R, d) are.
 
     A subgraph counts by the number of neighbours of the entity in it: one with the entity at its border, as a landmark,
-    has few of its triples. Without `by_neighbors` every subgraph counts alike. With `entities` (k,), distinct, the
-    vectors are those of these k, and only subgraphs that contain one of them are encoded.
+    has few of its triples. Without `by_neighbors` every subgraph counts alike.
     """
-    row_of_entity = np.arange(len(entity_rows))
-    if entities is not None:
-        row_of_entity = np.full(len(entity_rows), -1)
-        row_of_entity[entities] = np.arange(len(entities))
     if outputs is None:
-        num_rows = len(entity_rows) if entities is None else len(entities)
-        outputs = np.empty((num_rows, encoder.output_dim), dtype=np.float32)
+        outputs = np.empty((len(entity_rows), encoder.output_dim), dtype=np.float32)
     outputs.fill(0.0)
     weights = np.zeros(len(outputs), dtype=np.float32)
-    indices = _holders(feed, row_of_entity >= 0)
     device = relation_rows.device
+    indices = np.flatnonzero(np.diff(feed.subgraphs.entity_ptr)).tolist()
     with progress("encode", len(indices), "subgraphs") as work:
         for ready in feed.in_order(indices):
-            rows = row_of_entity[ready.entities.cpu().numpy()]
-            nodes = np.flatnonzero(rows >= 0)
-            wanted = None if len(nodes) == len(rows) else torch.from_numpy(nodes).to(device)
-            structure = ready.structure.to(device)
+            entities = ready.entities.cpu().numpy()
             inputs = entity_rows.index_select(0, ready.entities.to(entity_rows.device)).to(device)
-            vectors = functional.normalize(encoder(inputs, relation_rows, structure, wanted), dim=1)
-            weight = np.ones(len(rows), dtype=np.float32)
+            vectors = functional.normalize(encoder(inputs, relation_rows, ready.graph), dim=1)
+            weight = np.ones(len(entities), dtype=np.float32)
             if by_neighbors:
-                weight = np.diff(structure.pair_ptr.cpu().numpy()).astype(np.float32) + _WITHOUT_NEIGHBORS
-            outputs[rows[nodes]] += vectors.cpu().numpy() * weight[nodes, None]
-            weights[rows[nodes]] += weight[nodes]
+                weight = np.diff(ready.graph.pair_ptr.cpu().numpy()).astype(np.float32) + _WITHOUT_NEIGHBORS
+            outputs[entities] += vectors.cpu().numpy() * weight[:, None]
+            weights[entities] += weight
             work.advance()
     covered = weights > 0
     weights[~covered] = 1.0
@@ -155,86 +181,51 @@ def average_subgraphs(
     return EntityEmbeddings(outputs, covered)
 
 
-@torch.no_grad()
-def encode_nodes(
-    encoder: DualAMN, entity_rows: Tensor, relation_rows: Tensor, graph: PairGraph, nodes: Tensor
-) -> FloatArray:
-    """Unit vectors (k, D) of some `nodes` (k,) of a whole graph on the device."""
-    layers = _hidden_layers(encoder, entity_rows, relation_rows, graph)
-    parts = [
-        functional.normalize(outputs_of(encoder, layers, graph, part), dim=1)
-        for part in torch.split(nodes, _NODES_AT_ONCE)
-    ]
-    return torch.cat(parts).cpu().numpy()
+def new_vectors(num_rows: int, dim: int, memory_bytes: int, file: Path | None = None) -> FloatArray:
+    """An array (num_rows, dim), mapped from a file if it would take more than half of the memory allowed.
 
-
-def fits_fused(
-    encoder: Encoder, num_entities: int, num_triples: int, dim: int, device: torch.device, memory_bytes: int
-) -> bool:
-    """Whether the first two layers of a graph have room on a GPU: one and a half times the memory allowed."""
-    if type(encoder) is not DualAMN or device.type != "cuda" or not has_kernels(device):
-        return False
-    needed = max(_PAIR_BYTES * num_triples + 4 * _ROWS_ALIVE * dim * num_entities, _BUILD_BYTES * num_triples)
-    room = min(1.5 * memory_bytes, _SHARE_OF_GPU * torch.cuda.get_device_properties(device).total_memory)
-    return needed <= room
-
-
-def within_reach(entities: IntArray, triples: IntArray, num_entities: int, hops: int) -> tuple[IntArray, IntArray]:
-    """All entities, ascending, and all triples that outputs of `entities` depend on if they reach `hops` triples far.
-
-    The neighbourhoods of all within `hops` - 1 steps are whole; the last ones have only what joins them to those.
+    Without a name the file is removed as soon as nothing maps it any more.
     """
-    inside = np.zeros(num_entities, dtype=bool)
-    inside[entities] = True
-    needed = np.zeros(len(triples), dtype=bool)
-    for _ in range(hops):
-        needed = inside[triples[:, 0]] | inside[triples[:, 2]]
-        inside[triples[needed, 0]] = True
-        inside[triples[needed, 2]] = True
-    found = np.flatnonzero(inside)
-    local = np.cumsum(inside) - 1
-    chosen = triples[needed]
-    return found, np.stack([local[chosen[:, 0]], chosen[:, 1], local[chosen[:, 2]]], axis=1)
+    shape = (num_rows, dim)
+    if 4 * num_rows * dim <= memory_bytes // 2:
+        return np.empty(shape, dtype=np.float32)
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        mapped: FloatArray = np.lib.format.open_memmap(file, "w+", np.float32, shape)
+        return mapped
+    with tempfile.TemporaryFile() as nameless:
+        return np.memmap(nameless, np.float32, "w+", shape=shape)
 
 
-def _holders(feed: SubgraphFeed, is_wanted: Mask) -> list[int]:
-    """The subgraphs that contain a wanted entity, from a mask (n,)."""
-    num_wanted = np.concatenate([[0], np.cumsum(is_wanted[feed.subgraphs.entities])])[feed.subgraphs.entity_ptr]
-    return [int(index) for index in np.flatnonzero(np.diff(num_wanted))]
+def valid_vectors(
+    task: AlignmentTask,
+    links: IntArray,
+    subgraphs: SubgraphSet | None,
+    device: torch.device,
+    *,
+    by_neighbors: bool = True,
+    memory_bytes: int,
+) -> Callable[[EmbeddingModel], tuple[FloatArray, FloatArray]]:
+    """A function from a model to the vectors (k, D) of the sources and of the targets of `links` (k, 2).
 
+    With `subgraphs` they are means over these, as in `average_subgraphs`, with None the whole graph is encoded. An
+    entity without a vector has zeros.
+    """
+    entities, rows = np.unique(links, return_inverse=True)
+    rows = rows.reshape(links.shape)
+    graph = WholeGraph(task.num_entities, task.triples, task.num_relations, memory_bytes)
+    feed = None
+    if subgraphs is not None:
+        feed = Feed(subgraphs, prepare_subgraph, task.num_relations, device, memory_bytes // 8)
 
-def _hidden_layers(encoder: DualAMN, entity_rows: Tensor, relation_rows: Tensor, graph: PairGraph) -> HiddenLayers:
-    """The first two layers of all nodes, without dropout."""
-    device = relation_rows.device
-    nothing = torch.zeros(1, dtype=torch.int64, device=device)
-    return hidden_layers(encoder, entity_rows.to(device), relation_rows, graph, 0.0, nothing)[0]
+    def both_ends(model: EmbeddingModel) -> tuple[FloatArray, FloatArray]:
+        parameters = model.encoder, model.entities.values, model.relations.detach()
+        if feed is None:
+            vectors = graph.encode(*parameters, nodes=entities)
+        else:
+            outputs = new_vectors(task.num_entities, model.encoder.output_dim, memory_bytes)
+            found = average_subgraphs(*parameters, feed, by_neighbors=by_neighbors, outputs=outputs)
+            vectors = found.vectors[entities]
+        return vectors[rows[:, 0]], vectors[rows[:, 1]]
 
-
-def _unit_outputs(
-    encoder: DualAMN, layers: HiddenLayers, graph: PairGraph, num_nodes: int
-) -> Iterator[tuple[slice, Tensor]]:
-    """Outputs of a chunk of nodes after the other, of length one."""
-    for start in range(0, num_nodes, _NODES_AT_ONCE):
-        stop = min(start + _NODES_AT_ONCE, num_nodes)
-        nodes = torch.arange(start, stop, device=layers.first.device)
-        yield slice(start, stop), functional.normalize(outputs_of(encoder, layers, graph, nodes), dim=1)
-
-
-def _through_pinned_memory(chunks: Iterator[tuple[slice, Tensor]]) -> Iterator[tuple[slice, Tensor]]:
-    """The same chunks in page-locked memory, each yielded while the next one is computed."""
-    before: tuple[slice, Tensor, torch.cuda.Event] | None = None
-    staged: list[Tensor] = []
-    for number, (nodes, rows) in enumerate(chunks):
-        if len(staged) < 2:
-            staged.append(torch.empty(rows.shape, pin_memory=True))
-        target = staged[number % 2][: len(rows)]
-        target.copy_(rows, non_blocking=True)
-        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        event.record()
-        if before is not None:
-            before[2].synchronize()
-            yield before[0], before[1]
-        before = (nodes, target, event)
-    if before is not None:
-        before[2].synchronize()
-        yield before[0], before[1]
+    return both_ends

@@ -22,7 +22,7 @@ import contextlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -31,11 +31,13 @@ from torch.autograd.function import once_differentiable
 from largegnn.embedding.feeding import ReadySubgraph
 from largegnn.embedding.fused import MOST_COLUMNS, has_kernels, weigh_
 from largegnn.embedding.message_passing import gather_mean
-from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.sampling import dropout
 from largegnn.embedding.structure import GraphStructure
 from largegnn.errors import InputError
 from largegnn.machine.precision import training_precision
+
+if TYPE_CHECKING:
+    from largegnn.settings import TrainSettings
 
 __all__ = [
     "LOSSES",
@@ -79,7 +81,7 @@ class StepContext:
     - `generator`: where everything random is drawn from
     """
 
-    subgraph: ReadySubgraph
+    subgraph: ReadySubgraph[GraphStructure]
     rows: Tensor
     relation_rows: Tensor
     seeds: Tensor
@@ -87,7 +89,7 @@ class StepContext:
     seeds_in_outputs: Tensor
     negatives_in_outputs: Tensor | None
     entity_table: Tensor
-    options: TrainOptions
+    options: TrainSettings
     generator: torch.Generator
     table_entities: Tensor | None = None
 
@@ -104,7 +106,7 @@ def alignment(context: StepContext) -> Tensor:
 def reconstruction(context: StepContext) -> Tensor:
     """Pull the input row of each entity towards the mean of its neighbours' rows."""
     rate = context.options.reconstruction_dropout
-    return reconstruction_loss(context.rows, context.subgraph.structure, rate, context.generator)
+    return reconstruction_loss(context.rows, context.subgraph.graph, rate, context.generator)
 
 
 def cross_subgraph(context: StepContext) -> Tensor | None:
@@ -121,7 +123,7 @@ def cross_subgraph_printed(context: StepContext) -> Tensor | None:
     outside = _outside_rows(context)
     if not len(outside):
         return None
-    return printed_cross_loss(context.rows, outside, chunk_bytes=context.options.loss_chunk_bytes)
+    return printed_cross_loss(context.rows, outside, chunk_bytes=_chunk_bytes(context.options))
 
 
 # In the order in which a step draws at random, whatever the order of the settings; a loss of weight 0 draws nothing.
@@ -180,12 +182,17 @@ class HardNegatives:
     chunk_bytes: int = _CHUNK_BYTES
 
     @classmethod
-    def of(cls, options: TrainOptions, gamma: float) -> HardNegatives:
+    def of(cls, options: TrainSettings, gamma: float) -> HardNegatives:
         """Those of a training run, with this margin."""
-        return cls(gamma, options.scale, options.shift, options.loss_chunk_bytes)
+        return cls(gamma, options.scale, options.shift, _chunk_bytes(options))
 
 
 _DEFAULT = HardNegatives()
+
+
+def _chunk_bytes(options: TrainSettings) -> int:
+    """Bytes of (batch x nodes) values alive at once: a small share of the memory allowed."""
+    return max(1 << 22, min(1 << 30, options.memory_bytes // 64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,8 +218,14 @@ def alignment_loss(
     From the left to all negatives plus from the right, mean over seeds. `negatives` are distinct; None means all n.
     A seed's own two nodes among them count as the zeros, which exist in any case.
     """
-    result: Tensor = _AlignmentLoss.apply(outputs, seeds, negatives, shape)  # type: ignore[no-untyped-call]
-    return result
+    candidates = outputs if negatives is None else outputs.index_select(0, negatives)
+    index_of = torch.arange(len(outputs), device=outputs.device)
+    if negatives is not None:
+        index_of = torch.full_like(index_of, -1)
+        index_of[negatives] = torch.arange(len(negatives), device=outputs.device)
+    ends = seeds.t().flatten()
+    rows = outputs.index_select(0, ends).view(2, len(seeds), -1)
+    return _loss(rows, candidates, index_of.index_select(0, ends).view(2, len(seeds)), shape)
 
 
 def fixed_alignment_loss(
@@ -225,8 +238,8 @@ def fixed_alignment_loss(
 
     `indices` (2, b): where each end is among the negatives, or -1.
     """
-    result: Tensor = _FixedAlignmentLoss.apply(outputs, indices, shape, fixed)  # type: ignore[no-untyped-call]
-    return result
+    rows, candidates = outputs[: indices.numel()].view(*indices.shape, -1), outputs[indices.numel() :]
+    return _loss(rows, candidates, indices, shape, fixed)
 
 
 def cross_negative_loss(
@@ -239,7 +252,15 @@ def cross_negative_loss(
 
     The outside rows get no gradient.
     """
-    result: Tensor = _CrossNegativeLoss.apply(seed_rows, outside_rows, shape, fixed)  # type: ignore[no-untyped-call]
+    rows = seed_rows.transpose(0, 1).contiguous()
+    indices = torch.full(rows.shape[:2], -1, dtype=torch.int64, device=rows.device)
+    return _loss(rows, outside_rows.detach(), indices, shape, fixed)
+
+
+def _loss(
+    rows: Tensor, candidates: Tensor, indices: Tensor, shape: HardNegatives, fixed: FixedShape | None = None
+) -> Tensor:
+    result: Tensor = _HardNegativeLoss.apply(rows, candidates, indices, shape, fixed)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -269,62 +290,22 @@ def printed_cross_loss(rows: Tensor, outside_rows: Tensor, *, chunk_bytes: int =
     return result
 
 
-class _AlignmentLoss(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, outputs: Tensor, seeds: Tensor, negatives: Tensor | None, shape: HardNegatives) -> Tensor:
-        candidates = outputs if negatives is None else outputs.index_select(0, negatives)
-        index_of = torch.arange(len(outputs), device=outputs.device)
-        if negatives is not None:
-            index_of = torch.full_like(index_of, -1)
-            index_of[negatives] = torch.arange(len(negatives), device=outputs.device)
-        ends = seeds.t().flatten()
-        rows = outputs.index_select(0, ends).view(2, len(seeds), -1)
-        indices = index_of.index_select(0, ends).view(2, len(seeds))
-        loss, grad_rows, grad = _hard_negatives(rows, candidates, indices, shape, ctx.needs_input_grad[0], True)
-        if grad_rows is not None and grad is not None:
-            if negatives is not None:
-                grad = torch.zeros_like(outputs).index_copy_(0, negatives, grad)
-            ctx.save_for_backward(grad.index_add_(0, ends, grad_rows.flatten(0, 1)))
-        return loss
+class _HardNegativeLoss(torch.autograd.Function):
+    """The loss with both its gradients, which are computed at once; that of candidates only where it is needed."""
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return ctx.saved_tensors[0] * grad, None, None, None
-
-
-class _CrossNegativeLoss(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, seed_rows: Tensor, outside_rows: Tensor, shape: HardNegatives, fixed: FixedShape | None
+        ctx: Any, rows: Tensor, candidates: Tensor, indices: Tensor, shape: HardNegatives, fixed: FixedShape | None
     ) -> Tensor:
-        rows = seed_rows.transpose(0, 1).contiguous()
-        indices = torch.full(rows.shape[:2], -1, dtype=torch.int64, device=rows.device)
-        loss, grad, _ = _hard_negatives(rows, outside_rows, indices, shape, ctx.needs_input_grad[0], False, fixed)
-        if grad is not None:
-            ctx.save_for_backward(grad.transpose(0, 1))
+        with_grad, move_candidates, *_ = ctx.needs_input_grad
+        loss, *grads = _hard_negatives(rows, candidates, indices, shape, with_grad, move_candidates, fixed)
+        ctx.save_for_backward(*grads)
         return loss
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return ctx.saved_tensors[0] * grad, None, None, None
-
-
-class _FixedAlignmentLoss(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, outputs: Tensor, indices: Tensor, shape: HardNegatives, fixed: FixedShape) -> Tensor:
-        rows, candidates = outputs[: indices.numel()].view(*indices.shape, -1), outputs[indices.numel() :]
-        loss, grad_rows, grad = _hard_negatives(rows, candidates, indices, shape, True, True, fixed)
-        assert grad_rows is not None
-        assert grad is not None
-        ctx.save_for_backward(torch.cat([grad_rows.flatten(0, 1), grad]))
-        return loss
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return ctx.saved_tensors[0] * grad, None, None, None
+        return *(None if each is None else each * grad for each in ctx.saved_tensors), None, None, None
 
 
 def _hard_negatives(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,9 +17,11 @@ from torch import Tensor, nn
 from largegnn.artifacts import FloatArray
 from largegnn.embedding.encoders import Encoder
 from largegnn.embedding.entity_table import ALPHA, EPS, fill_uniform, new_table
-from largegnn.embedding.options import TrainOptions
 from largegnn.errors import ArtifactError
 from largegnn.parts import ENCODERS
+
+if TYPE_CHECKING:
+    from largegnn.settings import TrainSettings
 
 __all__ = ["EmbeddingModel", "load_weights"]
 
@@ -30,7 +33,7 @@ class EmbeddingModel:
         self,
         num_entities: int,
         num_relations: int,
-        options: TrainOptions,
+        options: TrainSettings,
         device: torch.device,
         seed: int,
         folder: Path | None = None,

@@ -91,11 +91,6 @@ class PairGraph:
     num_nodes: Tensor
     capacity: Capacity
 
-    @property
-    def num_bytes(self) -> int:
-        """Bytes it occupies."""
-        return sum(tensor.numel() * tensor.element_size() for tensor in self._tensors().values())
-
     @classmethod
     def empty(cls, capacity: Capacity, device: torch.device) -> PairGraph:
         """Arrays for graphs up to this size."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -16,9 +17,12 @@ from torch import Tensor
 from largegnn.embedding.feeding import ReadySubgraph
 from largegnn.embedding.losses import OtherRows, StepContext, losses_in_order
 from largegnn.embedding.model import EmbeddingModel
-from largegnn.embedding.options import TrainOptions
 from largegnn.embedding.sampling import batch_nodes, dropout, sample_nodes
+from largegnn.embedding.structure import GraphStructure
 from largegnn.errors import InputError
+
+if TYPE_CHECKING:
+    from largegnn.settings import TrainSettings
 
 __all__ = ["Batch", "Stepper", "batches_of", "split_seeds"]
 
@@ -30,13 +34,15 @@ class Batch:
     `others`: rows of entities outside, where the model has only the rows of the subgraph.
     """
 
-    subgraph: ReadySubgraph
+    subgraph: ReadySubgraph[GraphStructure]
     seeds: Tensor
     generator: torch.Generator
     others: OtherRows | None = None
 
 
-def batches_of(subgraph: ReadySubgraph, batch_size: int, seed: int, others: OtherRows | None = None) -> Iterator[Batch]:
+def batches_of(
+    subgraph: ReadySubgraph[GraphStructure], batch_size: int, seed: int, others: OtherRows | None = None
+) -> Iterator[Batch]:
     """The seeds of a subgraph, shuffled and cut into batches; everything drawn follows from the seed."""
     generator = torch.Generator(subgraph.seeds.device).manual_seed(seed)
     for seeds in split_seeds(subgraph.seeds, batch_size, generator):
@@ -52,7 +58,7 @@ def split_seeds(seeds: Tensor, batch_size: int, generator: torch.Generator) -> S
 class Stepper:
     """Takes steps on a model."""
 
-    def __init__(self, model: EmbeddingModel, options: TrainOptions) -> None:
+    def __init__(self, model: EmbeddingModel, options: TrainSettings) -> None:
         self._model, self._options = model, options
         self._losses = losses_in_order(options.losses)
 
@@ -70,7 +76,7 @@ class Stepper:
     def _context(self, batch: Batch, rows: Tensor) -> StepContext:
         """Draw the negatives, encode the nodes needed, apply dropout."""
         model, options, generator = self._model, self._options, batch.generator
-        structure, seeds, num_nodes = batch.subgraph.structure, batch.seeds, len(batch.subgraph.entities)
+        structure, seeds, num_nodes = batch.subgraph.graph, batch.seeds, len(batch.subgraph.entities)
         if 0 < options.negatives < num_nodes:
             chosen = batch_nodes(seeds, sample_nodes(num_nodes, options.negatives, generator))
             outputs = model.encoder(rows, model.relations, structure, chosen.nodes)

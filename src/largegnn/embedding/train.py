@@ -17,11 +17,12 @@ import numpy as np
 
 from largegnn.artifacts import AlignmentTask, ClusterUse, EpochRecord, SubgraphSet, TrainedModel
 from largegnn.machine.devices import choose_device
-from largegnn.machine.pieces import training_workers
+from largegnn.machine.pieces import current_workers
 
 if TYPE_CHECKING:
+    import torch
+
     from largegnn.embedding.model import EmbeddingModel
-    from largegnn.embedding.options import TrainOptions
     from largegnn.settings import IntegrateSettings, ProtocolSettings, TrainSettings
 
 __all__ = ["TrainOutcome", "TrainResult", "divisions_of_training", "epochs_between_divisions", "member_seed", "train"]
@@ -139,74 +140,68 @@ def _train_member(
 ) -> TrainResult:
     """Train one model to its end; one that was finished before is taken from its folder."""
     # Imported here: PyTorch takes seconds, and the stages before this one do without it.
-    from largegnn.embedding.checkpoint import CheckpointFolder
     from largegnn.embedding.model import EmbeddingModel
-    from largegnn.embedding.options import TrainOptions
     from largegnn.embedding.trainer import Trainer
+    from largegnn.embedding.visits import ClusterVisits
 
     chosen = choose_device(device)
-    options = TrainOptions(**train.model_dump(exclude={"members"}))
     tables = None if work is None else work / "tables"
-    model = EmbeddingModel(task.num_entities, task.num_relations, options, chosen, seed, tables)
+    model = EmbeddingModel(task.num_entities, task.num_relations, train, chosen, seed, tables)
     if start is not None:
         _begin_with(model, start)
     valid_links = task.held_out(protocol.seeds_from)
-    validated_by = None if integrate.method == "full" else subgraphs
-    with training_workers(options, task.num_relations) as workers:
-        trainer = Trainer(
-            model,
-            divisions,
-            task.num_relations,
-            options,
-            seed,
-            checkpoints=None if work is None else CheckpointFolder(work / "checkpoints"),
-            best=None if work is None or not len(valid_links) else CheckpointFolder(work / "best", keep=1),
-            validate=None
-            if not len(valid_links)
-            else _validator(task, validated_by, integrate.method == "average", options),
-            workers=workers,
-            choose=len(valid_links) >= _ENOUGH_TO_CHOOSE,
-            keep_last=train.members > 1,
-        )
-        history = trainer.run()
-    use = None if workers is None else workers.tally.use()
-    return TrainResult(_to_artifact(model, options), TrainOutcome(tuple(history), use))
+    workers = current_workers()
+    visits = None if workers is None else ClusterVisits(workers, train, task.num_relations)
+    trainer = Trainer(
+        model,
+        divisions,
+        task.num_relations,
+        train,
+        seed,
+        folder=None if work is None else work / "checkpoints",
+        validate=_validator(task, subgraphs, train, integrate, chosen) if len(valid_links) else None,
+        cluster=visits,
+        choose=len(valid_links) >= _ENOUGH_TO_CHOOSE,
+        keep_last=train.members > 1,
+    )
+    history = trainer.run()
+    return TrainResult(
+        _to_artifact(model, train.encoder), TrainOutcome(tuple(history), None if visits is None else visits.use())
+    )
 
 
 def _validator(
-    task: AlignmentTask, subgraphs: SubgraphSet | None, by_neighbors: bool, options: TrainOptions
+    task: AlignmentTask,
+    subgraphs: SubgraphSet,
+    train: TrainSettings,
+    integrate: IntegrateSettings,
+    device: torch.device,
 ) -> Callable[[EmbeddingModel], float]:
     """H@1 of the valid links (evenly chosen ones of very many) among themselves, by cosine, mean of both directions."""
-    from largegnn.embedding.validation import valid_vectors
+    from largegnn.embedding.integrate import valid_vectors
     from largegnn.evaluation.metrics import rank_links
 
-    step = -(-len(task.valid_links) // _MOST_VALIDATED)
-    room, memory = options.cache_bytes, options.memory_bytes
     vectors = valid_vectors(
         task,
-        task.valid_links[::step],
-        subgraphs,
-        by_neighbors=by_neighbors,
-        cache_bytes=room,
-        memory_bytes=memory,
+        task.valid_links[:: -(-len(task.valid_links) // _MOST_VALIDATED)],
+        None if integrate.method == "full" else subgraphs,
+        device,
+        by_neighbors=integrate.method == "average",
+        memory_bytes=train.memory_bytes,
     )
-
-    def validate(model: EmbeddingModel) -> float:
-        return rank_links(*vectors(model), "cosine", device=str(model.device)).both_ways_hits()
-
-    return validate
+    return lambda model: rank_links(*vectors(model), "cosine", device=str(device)).both_ways_hits()
 
 
 _ENOUGH_TO_CHOOSE = 250  # valid links: by fewer, epochs differ by chance, and the last has learnt most
 _MOST_VALIDATED = 20_000  # valid links ranked: more tell epochs apart no better, and cost their square
 
 
-def _to_artifact(model: EmbeddingModel, options: TrainOptions) -> TrainedModel:
+def _to_artifact(model: EmbeddingModel, encoder: str) -> TrainedModel:
     import torch
 
     weights = [parameter.detach().cpu().flatten() for parameter in model.encoder.parameters()]
     return TrainedModel(
-        encoder=options.encoder,
+        encoder=encoder,
         entity_rows=model.entities.values.cpu().numpy(),
         relation_rows=model.relations.detach().cpu().numpy(),
         encoder_weights=torch.cat(weights).numpy() if weights else np.empty(0, dtype=np.float32),

@@ -18,7 +18,9 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -26,16 +28,20 @@ from torch import Tensor
 
 from largegnn.artifacts import EpochRecord, SubgraphSet
 from largegnn.embedding.captured_step import CapturedVisits, Visit, can_be_captured
-from largegnn.embedding.checkpoint import CheckpointInMemory, Checkpoints, SavedEpochs, best_epoch
-from largegnn.embedding.feeding import PairFeed, ReadyPairs, SubgraphFeed
+from largegnn.embedding.checkpoint import Checkpoints
+from largegnn.embedding.feeding import Feed, ReadySubgraph, prepare_pairs, prepare_subgraph
 from largegnn.embedding.fused import has_kernels
 from largegnn.embedding.model import EmbeddingModel
-from largegnn.embedding.options import TrainOptions
-from largegnn.embedding.stepping import Batch, Stepper, batches_of, split_seeds
-from largegnn.embedding.visits import PlannedVisit, VisitWorkers
+from largegnn.embedding.pair_graph import PairGraph
+from largegnn.embedding.stepping import Stepper, batches_of, split_seeds
+from largegnn.embedding.structure import GraphStructure
+from largegnn.embedding.visits import ClusterVisits, PlannedVisit
 from largegnn.errors import InputError, TrainingError
 from largegnn.machine.precision import training_precision
 from largegnn.machine.progress import Work, progress
+
+if TYPE_CHECKING:
+    from largegnn.settings import TrainSettings
 
 __all__ = ["Trainer"]
 
@@ -50,35 +56,29 @@ class Trainer:
         model: EmbeddingModel,
         division: Callable[[int], SubgraphSet],
         num_relations: int,
-        options: TrainOptions,
+        options: TrainSettings,
         seed: int,
         *,
-        checkpoints: Checkpoints | None = None,
-        best: Checkpoints | None = None,
+        folder: Path | None = None,
         validate: Callable[[EmbeddingModel], float] | None = None,
-        workers: VisitWorkers | None = None,
+        cluster: ClusterVisits | None = None,
         choose: bool = True,
         keep_last: bool = False,
     ) -> None:
         """`division(number)` gives the subgraphs of a division by its number.
 
-        `best` keeps the epoch that `validate` prefers, the earliest of equals; where none is given that epoch is kept
-        in memory. `workers` make the visits of an epoch on a cluster. Without `choose` the last epoch is taken whatever
-        `validate` says. With `keep_last` the last epoch has a checkpoint too.
+        Checkpoints go into `folder`, if one is given. The training ends with the epoch that `validate` prefers, the
+        earliest of equals; without `choose` with the last, whatever `validate` says. With `keep_last` the last epoch
+        has a checkpoint too. `cluster` makes the visits of an epoch on a cluster.
         """
         self.model, self.options, self._seed = model, options, seed
         self._division, self._num_relations = division, num_relations
-        self._validate, self._choose, self._keep_last = validate, choose, keep_last
-        self._workers = workers
+        self._validate, self._keep_last, self._cluster = validate, keep_last, cluster
         self._stepper = Stepper(model, options)
-        if not choose:
-            best = None
-        elif best is None and validate is not None:
-            best = CheckpointInMemory()
-        self._saved = SavedEpochs(model, checkpoints, best)
+        self._saved = Checkpoints(model, folder, keep_best=choose)
         self._visits = CapturedVisits(model, options) if self._can_capture() else None
-        self._feed: SubgraphFeed | None = None
-        self._pairs: PairFeed | None = None
+        self._feed: Feed[GraphStructure] | None = None
+        self._pairs: Feed[PairGraph] | None = None
         self._division_number = -1
         self.history: list[EpochRecord] = []
 
@@ -90,17 +90,14 @@ class Trainer:
             for epoch in range(len(self.history), self.options.epochs):
                 self._run_epoch(epoch)
                 is_last = epoch + 1 == self.options.epochs
-                is_best = self._choose and best_epoch(self.history) == epoch
+                is_best = self._saved.best(self.history) == epoch
                 # The last epoch needs no checkpoint of its own if the caller stores the result.
                 is_due = time.monotonic() - saved_at >= self.options.checkpoint_seconds
                 if is_due or (is_last and self._keep_last) or (is_best and not is_last):
                     self._saved.save(self.history)
                     saved_at = time.monotonic()
-                    if is_best:
-                        self._saved.save_best(self.history)
                 work.advance()
-        if self._choose:
-            self._saved.restore_best(self.history)
+        self._saved.restore_best(self.history)
         return self.history
 
     def _run_epoch(self, epoch: int) -> None:
@@ -116,63 +113,60 @@ class Trainer:
     def _train_epoch(self, epoch: int) -> float:
         """Pass all subgraphs once; the mean loss of the steps."""
         feed = self._feed_of(epoch)
-        order = np.random.default_rng([self._seed, epoch]).permutation(len(feed.subgraphs)).tolist()
-        sizes = np.diff(feed.subgraphs.seed_ptr)
-        order = [index for index in order if sizes[index]]
-        num_steps = [-(-int(sizes[index]) // self.options.batch_size) for index in order]
-        total = sum(num_steps)
+        planned = self._planned(feed.subgraphs, epoch)
+        total = sum(len(visit.learning_rates) for visit in planned)
         losses = []
         with progress(f"epoch {epoch + 1}", total, "steps") as work:
-            if self._workers is not None:
-                planned = self._planned(order, num_steps, epoch)
-                return self._workers.visit_all(self.model, self._division_number, feed.subgraphs, planned, work)
+            if self._cluster is not None:
+                return self._cluster.visit_all(self.model, feed.subgraphs, planned, work)
             if self._visits is not None and self._pairs is not None:
-                return self._visit_all(self._visits, self._pairs, self._planned(order, num_steps, epoch), epoch, work)
-            for done, batch in enumerate(self._batches(feed, order, epoch)):
-                losses.append(self._stepper.step(batch, self._learning_rate(epoch + done / total)))
-                work.advance()
+                losses = self._captured_steps(self._visits, self._pairs, planned, work)
+            else:
+                for visit, ready in zip(planned, feed.in_order([each.index for each in planned]), strict=True):
+                    losses += self._steps(visit, ready, work)
         return float(torch.stack(losses).double().sum()) / total if losses else 0.0
 
-    def _planned(self, order: list[int], num_steps: list[int], epoch: int) -> list[PlannedVisit]:
-        """The visits of an epoch with the learning rate of each of their steps."""
-        total, firsts = sum(num_steps), np.cumsum([0, *num_steps[:-1]]).tolist()
-        rates = [
-            tuple(self._learning_rate(epoch + (done + step) / total) for step in range(count))
-            for done, count in zip(firsts, num_steps, strict=True)
-        ]
-        return [
-            PlannedVisit(index, each, self._derived_seed(epoch, index))
-            for index, each in zip(order, rates, strict=True)
-        ]
+    def _planned(self, subgraphs: SubgraphSet, epoch: int) -> list[PlannedVisit]:
+        """The visits of an epoch, in random order, with the learning rate of each of their steps."""
+        order = np.random.default_rng([self._seed, epoch]).permutation(len(subgraphs)).tolist()
+        sizes = np.diff(subgraphs.seed_ptr).tolist()
+        order = [index for index in order if sizes[index]]
+        num_steps = [-(-sizes[index] // self.options.batch_size) for index in order]
+        total, planned, done = sum(num_steps), [], 0
+        for index, count in zip(order, num_steps, strict=True):
+            rates = tuple(self._learning_rate(epoch + (done + step) / total) for step in range(count))
+            planned.append(PlannedVisit(index, rates, self._derived_seed(epoch, index)))
+            done += count
+        return planned
 
-    def _visit_all(
-        self, visits: CapturedVisits, pairs: PairFeed, planned: list[PlannedVisit], epoch: int, work: Work
-    ) -> float:
-        """Pass all subgraphs once, each in one visit; the mean loss of the steps."""
+    def _steps(self, visit: PlannedVisit, ready: ReadySubgraph[GraphStructure], work: Work) -> list[Tensor]:
+        """All steps of one subgraph; the loss of each."""
+        losses = []
+        batches = batches_of(ready, self.options.batch_size, visit.seed)
+        for batch, rate in zip(batches, visit.learning_rates, strict=True):
+            losses.append(self._stepper.step(batch, rate))
+            work.advance()
+        return losses
+
+    def _captured_steps(
+        self, visits: CapturedVisits, pairs: Feed[PairGraph], planned: list[PlannedVisit], work: Work
+    ) -> list[Tensor]:
+        """All steps of an epoch, those of a subgraph in one go; the loss of each."""
         num_nodes, losses = np.diff(pairs.subgraphs.entity_ptr), list[Tensor]()
         for one in planned:
             if num_nodes[one.index] > self.options.negatives:
-                losses.append(self._visit(visits, pairs.ready(one.index), list(one.learning_rates), one.seed))
-            else:
+                ready = pairs.ready(one.index)
+                generator = torch.Generator(self.model.device).manual_seed(one.seed)
+                batches = split_seeds(ready.seeds, self.options.batch_size, generator)
+                visit = Visit(ready.graph, ready.entities, batches, one.learning_rates)
+                losses += visits.visit(visit, one.seed).unbind()
+                work.advance(len(one.learning_rates))
+            elif self._feed is not None:
                 # A captured step draws a fixed number of negatives: more than the subgraph has nodes.
-                batches = self._batches(self._feed_of(epoch), [one.index], epoch)
-                steps = zip(batches, one.learning_rates, strict=True)
-                losses += [self._stepper.step(*each).reshape(1) for each in steps]
-            work.advance(len(one.learning_rates))
-        return float(torch.cat(losses).double().sum()) / sum(len(one.learning_rates) for one in planned)
+                losses += self._steps(one, self._feed.ready(one.index), work)
+        return losses
 
-    def _visit(self, visits: CapturedVisits, ready: ReadyPairs, rates: list[float], seed: int) -> Tensor:
-        """All steps of one subgraph; the loss of each."""
-        generator = torch.Generator(self.model.device).manual_seed(seed)
-        batches = split_seeds(ready.seeds, self.options.batch_size, generator)
-        return visits.visit(Visit(ready.graph, ready.entities, batches, rates), seed)
-
-    def _batches(self, feed: SubgraphFeed, indices: list[int], epoch: int) -> Iterator[Batch]:
-        """The seeds of these subgraphs, shuffled and cut into batches."""
-        for index, ready in zip(indices, feed.in_order(indices), strict=True):
-            yield from batches_of(ready, self.options.batch_size, self._derived_seed(epoch, index))
-
-    def _feed_of(self, epoch: int) -> SubgraphFeed:
+    def _feed_of(self, epoch: int) -> Feed[GraphStructure]:
         """The feed of the division of this epoch; another one every `repartition_every` epochs."""
         number = epoch // self.options.repartition_every if self.options.repartition_every else 0
         if self._feed is None or number != self._division_number:
@@ -184,17 +178,17 @@ class Trainer:
                     expected="seeds, and a division that keeps some of them together",
                     fix="give more seeds or make fewer parts",
                 )
-            feed_args = (subgraphs, self._num_relations, self.model.device)
-            self._feed = SubgraphFeed(*feed_args, self.options.cache_bytes)
+            place, room = (self._num_relations, self.model.device), self.options.memory_bytes // 8
+            self._feed = Feed(subgraphs, prepare_subgraph, *place, room)
             if self._visits is not None:
-                self._pairs = PairFeed(*feed_args, 2 * self.options.cache_bytes)
+                self._pairs = Feed(subgraphs, prepare_pairs, *place, 2 * room)
             self._division_number = number
         return self._feed
 
     def _can_capture(self) -> bool:
         """Whether steps are captured: on a GPU here with Triton, with the encoder and losses written for it."""
         device = self.model.device
-        is_wanted = self.options.step == "auto" and device.type == "cuda" and self._workers is None
+        is_wanted = self.options.step == "auto" and device.type == "cuda" and self._cluster is None
         return is_wanted and has_kernels(device) and can_be_captured(self.model.encoder, self.options)
 
     def _learning_rate(self, epoch: float) -> float:

@@ -29,7 +29,6 @@ __all__ = [
     "piece_device",
     "piece_size",
     "pieces",
-    "training_workers",
     "use_workers",
 ]
 
@@ -63,8 +62,23 @@ class Workers(Protocol):
         """`function(*piece, *shared)` for each piece, in their order, a bounded number of them under way."""
         ...
 
-    def training(self, options: Any, num_relations: int) -> contextlib.AbstractContextManager[Any]:
-        """What makes the visits of a training on these workers (`embedding.visits.VisitWorkers`)."""
+    @property
+    def num_nodes(self) -> int:
+        """How many machines there are."""
+        ...
+
+    @property
+    def num_visitors(self) -> int:
+        """How many workers a training has."""
+        ...
+
+    def visits(
+        self, function: Callable[..., _Result], pieces: Iterable[tuple[Any, ...]], shared: tuple[Any, ...]
+    ) -> Iterator[_Result]:
+        """As `map`, with the device and the number of threads as last arguments, and few pieces under way.
+
+        A piece is made when its turn comes, so that it may depend on the results before.
+        """
         ...
 
 
@@ -84,12 +98,6 @@ def use_workers(workers: Workers) -> Iterator[None]:
 def current_workers() -> Workers | None:
     """The workers in use, if any."""
     return _current.get()
-
-
-def training_workers(options: Any, num_relations: int) -> contextlib.AbstractContextManager[Any]:
-    """What makes the visits of a training on the workers in use; None where there are none."""
-    workers = _current.get()
-    return contextlib.nullcontext() if workers is None else workers.training(options, num_relations)
 
 
 def map_pieces(

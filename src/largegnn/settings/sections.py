@@ -172,6 +172,11 @@ class TrainSettings(Section):
         description="Where entity vectors and optimiser state lie. file: in the run folder. auto: where there is room.",
     )
 
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that chunks and caches may take."""
+        return int(self.max_memory_gb * 2**30)
+
 
 class IntegrateSettings(Section):
     """How every entity gets one vector (step `integrate`)."""
@@ -278,7 +283,8 @@ class ClusterSettings(Section):
         description="Workers of the training. auto: one for each processor, or for each GPU where there are any.",
     )
     staleness: Annotated[int, Field(ge=0, le=100_000)] | Literal["auto"] = Field(
-        "auto", description="Most visits by others while one is under way. 0: one at a time. auto: 4 for each worker."
+        "auto",
+        description="Most visits by others while one is under way. 0: one at a time. auto: about one for each worker.",
     )
 
 
