@@ -31,13 +31,13 @@ import json, resource, sys, time
 from pathlib import Path
 from largegnn.data import compression
 from largegnn.data.readers import read_triples
-from largegnn.data.vocabulary import code_batches
+from largegnn.data.coding import code_batches
 from largegnn.errors import InputError
 if sys.argv[1].endswith((".gz", ".bz2")):
     compression._COMPRESSED_CHUNK = dict.fromkeys(("gzip", "bzip2"), 1 << 15)
 begin, error = time.process_time(), ""
 try:
-    code_batches(read_triples(Path(sys.argv[1])))
+    code_batches(read_triples(Path(sys.argv[1])), False)
 except InputError as found:
     error = str(found)
 own = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))

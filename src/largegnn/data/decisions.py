@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = [
     "DECISIONS",
     "Decision",
-    "DecisionIds",
     "Verdict",
     "decision_ids",
     "decisions_of",
@@ -88,17 +87,11 @@ def verdicts(decisions: Iterable[Decision]) -> dict[tuple[str, str], Verdict]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class DecisionIds:
-    """Accepted pairs (a, 2) and rejected pairs (r, 2) as ids, sorted; `num_unknown` name unknown entities."""
+def decision_ids(path: Path, source: pl.Series, target: pl.Series, *, skip_unknown: bool) -> tuple[IntArray, IntArray]:
+    """Accepted pairs (a, 2) and rejected pairs (r, 2) of a file, sorted.
 
-    accepted: IntArray
-    rejected: IntArray
-    num_unknown: int
-
-
-def decision_ids(path: Path, source: pl.Series, target: pl.Series, *, skip_unknown: bool) -> DecisionIds:
-    """The verdicts of a file in ids; `source` and `target` are all names of either side, in the order of their ids."""
+    `source` and `target` are all names of either side, in the order of their ids.
+    """
     import polars as pl
 
     from largegnn.data.vocabulary import lookup
@@ -119,7 +112,7 @@ def decision_ids(path: Path, source: pl.Series, target: pl.Series, *, skip_unkno
     ids[:, 1] += len(source)
     is_accepted = np.array([found[pair] == "accept" for pair in kept], dtype=bool)
     accepted, rejected = (np.unique(ids[known & mask], axis=0) for mask in (is_accepted, ~is_accepted))
-    return DecisionIds(accepted.astype(np.int32), rejected.astype(np.int32), int((~known).sum()))
+    return accepted.astype(np.int32), rejected.astype(np.int32)
 
 
 def read_decisions(path: Path) -> list[Decision]:
