@@ -29,12 +29,9 @@ MOST_MEMORY_MB, MOST_SECONDS = 1_000, 6
 SCRIPT = """
 import json, resource, sys, time
 from pathlib import Path
-from largegnn.data import compression
 from largegnn.data.readers import read_triples
 from largegnn.data.coding import code_batches
 from largegnn.errors import InputError
-if sys.argv[1].endswith((".gz", ".bz2")):
-    compression._COMPRESSED_CHUNK = dict.fromkeys(("gzip", "bzip2"), 1 << 15)
 begin, error = time.process_time(), ""
 try:
     code_batches(read_triples(Path(sys.argv[1])), False)
