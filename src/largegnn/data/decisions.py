@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largegnn.artifacts import IntArray, Mask
+from largegnn.data.compression import first_bytes
 from largegnn.data.shown import listed
 from largegnn.errors import InputError
 
@@ -117,13 +118,7 @@ def decision_ids(path: Path, source: pl.Series, target: pl.Series, *, skip_unkno
 
 def read_decisions(path: Path) -> list[Decision]:
     """The decisions of a file: what `review` appends to, or a table with the columns source, target and decision."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(1)
-    except FileNotFoundError:
-        raise InputError("the file does not exist", where=str(path), fix="check the path") from None
-    except OSError as error:
-        raise InputError("the file cannot be read", where=str(path), found=error.strerror) from None
+    start = first_bytes(path, 1)
     return decisions_of(read_entries(path)) if start in (b"{", b"\n", b"") else _read_table(path)
 
 

@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from largegnn.artifacts import AlignmentTask
-from largegnn.data.batch import ReadCounts
 
-__all__ = ["LoadSummary", "log_summary"]
+__all__ = ["LoadSummary", "ReadCounts", "log_summary"]
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ReadCounts:
+    """What was left out of a file or changed in it.
+
+    `triple_terms` are statements about triples; `other_statements` are not links; `cut_values` were too long;
+    `broken_languages` are invalid language tags; `dropped_literals` had no entity, no predicate or no value.
+    """
+
+    byte_order_marks: int = 0
+    blank_lines: int = 0
+    comment_lines: int = 0
+    header_rows: int = 0
+    graph_names: int = 0
+    triple_terms: int = 0
+    other_statements: int = 0
+    cut_values: int = 0
+    broken_languages: int = 0
+    dropped_literals: int = 0
+
+    @classmethod
+    def total(cls, counts: Iterable[ReadCounts]) -> ReadCounts:
+        """The sum of several counts."""
+        rows = [dataclasses.astuple(one) for one in counts]
+        return cls(*map(sum, zip(*rows, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -23,8 +50,8 @@ class LoadSummary:
     """
 
     layout: str
-    read: tuple[ReadCounts, ReadCounts]
     num_triples_read: tuple[int, int]
+    read: tuple[ReadCounts, ReadCounts] = (ReadCounts(), ReadCounts())
     num_duplicate_triples: tuple[int, int] = (0, 0)
     num_attribute_triples: tuple[int, int] = (0, 0)
     num_attribute_only_entities: tuple[int, int] = (0, 0)
@@ -45,7 +72,7 @@ class LoadSummary:
     def of_task(cls, task: AlignmentTask) -> LoadSummary:
         """The summary of a task that was not read from files: nothing was dropped."""
         sides = (task.num_source_triples, len(task.triples) - task.num_source_triples)
-        return cls("in memory", (ReadCounts(), ReadCounts()), sides)
+        return cls("in memory", sides)
 
 
 _READ = {
