@@ -91,6 +91,7 @@ def long_names() -> bytes:
 TOO_MUCH = "at most 500 times its size"
 FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "lines.tsv.bz2": (lambda: bzip2(b"a\tr\tb\n"), TOO_MUCH),
+    "blanks.nt.bz2": (lambda: bzip2(b"\n"), TOO_MUCH),
     "comments.nt.gz": (lambda: gzipped(b"#\n"), TOO_MUCH),
     "one_line.csv.zst": (lambda: zstd(b"a"), "line is longer than 33,554,432 bytes"),
     "unclosed.csv.zst": (lambda: zstd(b"\n", b'a,"'), "field larger than field limit (16777216)"),

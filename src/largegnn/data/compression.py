@@ -47,7 +47,7 @@ _COMPRESSED_CHUNK = 1 << 11
 _PIECE = 1 << 20
 # Triples with long names in the most regular order compress to a two-hundredth at best; some MiB do no harm.
 _MOST_EXPANSION = 500
-_ALWAYS_ALLOWED = 1 << 27
+_ALWAYS_ALLOWED = 1 << 26
 _ZSTD_WINDOW = 1 << 27  # the default limit of `zstd -d`
 _MARK = b"\xef\xbb\xbf"
 
