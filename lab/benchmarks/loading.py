@@ -16,8 +16,8 @@ from typing import Any
 
 from lab.lines import write_rows
 from largegnn import api
+from largegnn.data.coding import code_batches
 from largegnn.data.readers import read_triples
-from largegnn.data.vocabulary import code_batches
 from largegnn.division.merge import merge
 from largegnn.machine.metering import Meter
 
@@ -52,7 +52,7 @@ def read_n_triples(folder: str) -> Figures:
                 tail = f'"name {number}"@en'
             file.write(f"{head} {relation} {tail} .\n")
     meter = Meter()
-    graph = code_batches(read_triples(path))
+    graph = code_batches(read_triples(path), keep_literals=False)
     usage = meter.read()
     return {
         "case": "read a million N-Triples",

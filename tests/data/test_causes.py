@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from largegnn.data.batch import ReadCounts
 from largegnn.data.enlarge import Additions, enlarge_task
 from largegnn.data.inputs import DataInput
 from largegnn.data.load import load_pair
@@ -110,13 +111,9 @@ class TestCounts:
         target = "# one\n<a:A> <a:r> <a:B> <a:g> .\n<a:A> <a:r> <<( <a:A> <a:r> <a:B> )>> .\n"
         seeds = "<a> <http://www.w3.org/2002/07/owl#sameAs> <a:A> .\n<a:A> <a:r> <a:B> .\n"
         summary = load_pair(pair(tmp_path, source, target, seeds, ("s.tsv", "t.nq", "l.nt")), NONE_HELD_OUT).summary
-        assert summary.num_header_rows == (1, 0)
-        assert summary.num_blank_lines == (1, 0)
-        assert summary.num_byte_order_marks == (1, 0)
+        source_counts = ReadCounts(header_rows=1, blank_lines=1, byte_order_marks=1)
+        assert summary.read == (source_counts, ReadCounts(comment_lines=1, graph_names=1, triple_terms=1))
         assert summary.num_duplicate_triples == (1, 0)
-        assert summary.num_comment_lines == (0, 1)
-        assert summary.num_named_graphs == (0, 1)
-        assert summary.num_triple_terms == (0, 1)
         assert summary.num_other_link_statements == 1
         for words in ("header rows", "blank lines", "byte-order marks", "duplicate triples", "comment lines"):
             assert f"{words} " in caplog.text

@@ -29,15 +29,12 @@ MOST_MEMORY_MB, MOST_SECONDS = 1_000, 6
 SCRIPT = """
 import json, resource, sys, time
 from pathlib import Path
-from largegnn.data import compression
 from largegnn.data.readers import read_triples
-from largegnn.data.vocabulary import code_batches
+from largegnn.data.coding import code_batches
 from largegnn.errors import InputError
-if sys.argv[1].endswith((".gz", ".bz2")):
-    compression._COMPRESSED_CHUNK = dict.fromkeys(("gzip", "bzip2"), 1 << 15)
 begin, error = time.process_time(), ""
 try:
-    code_batches(read_triples(Path(sys.argv[1])))
+    code_batches(read_triples(Path(sys.argv[1])), False)
 except InputError as found:
     error = str(found)
 own = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
@@ -96,20 +93,14 @@ FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "lines.tsv.bz2": (lambda: bzip2(b"a\tr\tb\n"), TOO_MUCH),
     "blanks.nt.bz2": (lambda: bzip2(b"\n"), TOO_MUCH),
     "comments.nt.gz": (lambda: gzipped(b"#\n"), TOO_MUCH),
-    "spaces.ttl.zst": (lambda: zstd(b" "), TOO_MUCH),
-    "blanks.zst": (lambda: zstd(b"\n"), "not recognised"),
-    "zeros.ttl.gz": (lambda: gzipped(b"\0"), TOO_MUCH),
     "one_line.csv.zst": (lambda: zstd(b"a"), "line is longer than 33,554,432 bytes"),
     "unclosed.csv.zst": (lambda: zstd(b"\n", b'a,"'), "field larger than field limit (16777216)"),
-    "rows.csv.zst": (lambda: zstd(b'"' + b"a" * 90 + b'",r,b\n'), TOO_MUCH),
     "window.tsv.zst": (wide_window, "window of at most 128 MiB"),
     "labels": (lambda: b"_:" * 20_000, "not recognised"),
     "labels_and_dots": (lambda: b"_:." * 20_000 + b"\n" + b'_:a "' * 10_000, "not recognised"),
     "prefix.ttl": (lambda: names("@prefix x: <http://{}> .\n", "x:{}"), "names take far more room"),
-    "base.ttl": (lambda: names("@base <http://{}> .\n", "<#{}>"), "names take far more room"),
     "deep.ttl": (lambda: deep(50_000).encode(), f"at most {DEEPEST} levels"),
     "deep.nt": (lambda: deep(50_000).encode(), f"at most {DEEPEST} levels"),
-    "deep.nq": (lambda: deep(300_000).encode(), f"at most {DEEPEST} levels"),
     "literal.ttl": (lambda: b'<a:a> <a:r> "' + b"x" * 40_000_000 + b'" .\n', "longer than the parser accepts"),
     "rows.parquet": (many_rows, "rows, where at most 20 a byte can differ"),
     "long_names.parquet": (long_names, "the Parquet file is damaged, or needs far more memory"),
@@ -187,7 +178,7 @@ class TestDamagedParquet:
         whole = path.read_bytes()
         assert read(path) == rows
         generator = random.Random(0)
-        for _ in range(12):
+        for _ in range(6):
             damaged = bytearray(whole)
             for _ in range(generator.randint(1, 20)):
                 damaged[generator.randrange(4, len(whole) - 4)] = generator.choice((0, 0xFF, generator.randrange(256)))

@@ -16,13 +16,11 @@ from hypothesis import strategies as st
 
 from largegnn.artifacts import AlignmentTask, StringTable, TaskNames
 from largegnn.artifacts.literals import Literals
-from largegnn.data import literal_rows
 from largegnn.data.batch import LiteralBatch
+from largegnn.data.coding import CodedLiterals, join_literals
 from largegnn.data.enlarge import Additions, enlarge_task
 from largegnn.data.inputs import DataInput
-from largegnn.data.literal_rows import LiteralCoder, LiteralRows, join_literals
 from largegnn.data.load import LoadedPair, load_pair
-from largegnn.data.vocabulary import CodedLiteralBatch
 from largegnn.data.write import WRITERS, write_pair
 from largegnn.errors import ArtifactError, InputError
 from largegnn.runfolder.artifact_files import load_artifact, pack, save_arrays
@@ -64,7 +62,8 @@ class TestLoading:
         assert (task.num_source_entities, task.num_target_entities) == (7, 6), "ghost is an entity, broken is none"
         assert (summary.num_literals, summary.num_predicates) == ((5, 1), (3, 1))
         assert (summary.num_attribute_triples, summary.num_attribute_only_entities) == ((6, 1), (1, 0))
-        assert (summary.num_isolated_entities, summary.num_dropped_literals) == ((2, 0), (2, 0))
+        assert summary.num_isolated_entities == (2, 0)
+        assert [side.dropped_literals for side in summary.read] == [2, 0]
         assert np.all(np.diff(pair.literals.entities) >= 0)
         assert list(pair.literals.predicate_names) == ["age", "label", "name"]
         ptr = pair.literals.entity_ptr(task.num_entities)
@@ -100,7 +99,7 @@ class TestLoading:
         (toy_folder / "attr_triples_1").write_text('<a> <a:p> "x"@en .\n# comment\n<b> <a:p> "y" .\n')
         pair = load_pair(DataInput(folder=toy_folder))
         assert sorted(literals_of_pair(pair)) == [("a", "a:p", "x", "", "en"), ("b", "a:p", "y", "", "")]
-        assert pair.summary.num_comment_lines == (0, 0), "the lines of the graph alone are counted"
+        assert [side.comment_lines for side in pair.summary.read] == [0, 0], "the lines of the graph alone are counted"
 
     def test_graphs_of_literals_alone_and_no_seeds(self, tmp_path: Path) -> None:
         for side in ("source", "target"):
@@ -228,15 +227,9 @@ class TestRows:
             max_size=30,
         ),
         st.integers(0, 30),
-        st.integers(1, 4),
     )
-    def test_parts_are_joined_in_order_and_once(
-        self, rows: list[tuple[int, str, str, str, str]], split: int, block: int
-    ) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(literal_rows, "_BLOCK_ROWS", block)
-            patch.setattr(literal_rows, "_BLOCK_BYTES", block)
-            joined = join_literals([_part(rows[:split]), _part(rows[split:])])
+    def test_parts_are_joined_in_order_and_once(self, rows: list[tuple[int, str, str, str, str]], split: int) -> None:
+        joined = join_literals([_part(rows[:split]), _part(rows[split:])])
         expected = sorted({row for row in rows if row[0] >= 0}, key=lambda row: (*row[:4], row[4].encode("utf-8")))
         columns = (
             joined.entities.tolist(),
@@ -246,12 +239,6 @@ class TestRows:
             joined.values,
         )
         assert list(zip(*columns, strict=True)) == expected
-
-    def test_very_many_entities_and_names(self) -> None:
-        """More combinations than a 64-bit key holds."""
-        names = np.array([0, 2**30, 2**31 - 2], dtype=np.int32)
-        order, is_tied = literal_rows._ordered((names, names, names, names))
-        assert (order.tolist(), is_tied.tolist()) == ([0, 1, 2], [False, False, False])
 
     def test_the_artifact_refuses_a_wrong_state(self) -> None:
         nothing, one, two = (StringTable.from_strings(texts) for texts in ([""], ["x"], "ab"))
@@ -264,12 +251,10 @@ class TestRows:
             Literals(zero, np.ones(1), one, zero, zero, one, nothing, nothing)
 
 
-def _part(rows: list[tuple[int, str, str, str, str]]) -> LiteralRows:
-    coder = LiteralCoder()
+def _part(rows: list[tuple[int, str, str, str, str]]) -> pl.DataFrame:
     columns = [pl.Series([str(row[index]) for row in rows], dtype=pl.String) for index in range(5)]
     entities, predicates, datatypes, languages, values = columns
-    coder.add(CodedLiteralBatch.of(LiteralBatch(entities, predicates, values, datatypes, languages)))
-    coded = coder.finish()
+    coded = CodedLiterals.joined([CodedLiterals.of(LiteralBatch(entities, predicates, values, datatypes, languages))])
     return coded.with_ids(coded.head_names.cast(pl.Int32).to_numpy())
 
 

@@ -47,7 +47,7 @@ class TestNameFiles:
             rows = sorted(literals_of_pair(pair))
             expected = [("a", NAME_PREDICATE, "Anna", "", ""), ("b", NAME_PREDICATE, 'B, "b"', "", "")]
             assert rows == expected, name
-            assert pair.summary.num_dropped_literals == (int(name in ("n.tsv", "n.parquet")), 0)
+            assert [side.dropped_literals for side in pair.summary.read] == [int(name in ("n.tsv", "n.parquet")), 0]
 
     def test_languages_and_several_names(self, toy_folder: Path, tmp_path: Path) -> None:
         names = write(tmp_path / "n.tsv", 'a\t"Anne"@fr\na\tAnna\na\tAnna\n')
@@ -116,7 +116,7 @@ class TestTables:
             ("18", "title", "Baz"),
         ]
         assert pair.summary.num_repeated_keys == (1, 0)
-        assert pair.summary.num_header_rows == (1, 1)
+        assert [side.header_rows for side in pair.summary.read] == [1, 1]
         assert len(pair.task.triples) == 0
 
     def test_parquet_has_datatypes(self, tmp_path: Path) -> None:

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from largegnn.data import lines, readers, tables
-from largegnn.data.literal_rows import LiteralCoder
+from largegnn.data.coding import code_batches
 from largegnn.data.readers import coded_attributes, coded_triples
-from largegnn.data.vocabulary import code_batches
 from largegnn.errors import InputError
 from largegnn.machine.pieces import use_workers
 from tests.pickled_pool import PickledPool
@@ -32,22 +31,18 @@ def read(path: Path, pool: PickledPool | None, form: str = "auto", attributes: b
     def batches() -> Iterator[Any]:
         return coded_attributes(path, True) if attributes else coded_triples(path, form, True)
 
-    coder = LiteralCoder()
     if pool is None:
-        graph = code_batches(batches(), coder.add)
+        graph = code_batches(batches(), True)
     else:
         with use_workers(pool):
-            graph = code_batches(batches(), coder.add)
+            graph = code_batches(batches(), True)
         assert sum(pool.made.values()) > 3
-    literals = coder.finish()
+    literals = graph.literals
+    assert literals is not None
     names, relations = graph.entity_names.to_list(), graph.relation_names.to_list()
-    rows = literals.rows
-    columns = (rows.entities, rows.predicates, rows.datatypes, rows.languages)
-    tables = (literals.head_names, rows.predicate_names, rows.datatype_names, rows.language_names)
-    named = [[table[int(code)] for code in column] for column, table in zip(columns, tables, strict=True)]
     return (
         sorted((names[head], relations[relation], names[tail]) for head, relation, tail in graph.triples.tolist()),
-        sorted(zip(*named, list(rows.values), strict=True)),
+        sorted((literals.head_names[row[0]], *row[1:]) for row in literals.rows.rows()),
         sorted(graph.attribute_entities.to_list()),
         graph.num_attribute_triples,
         graph.counts,

@@ -10,16 +10,9 @@ from hypothesis import strategies as st
 
 from largegnn.data import vocabulary
 from largegnn.data.batch import TripleBatch
+from largegnn.data.coding import code_batches, number_triples
 from largegnn.data.iri import decode_names, encode_names
-from largegnn.data.vocabulary import (
-    code_batches,
-    lookup,
-    number_names,
-    number_triples,
-    scramble,
-    sorted_distinct,
-    to_strings,
-)
+from largegnn.data.vocabulary import lookup, number_names, scramble, sorted_distinct, to_strings
 
 NAMES = st.text(min_size=1, max_size=8)
 TRIPLES = st.lists(st.tuples(NAMES, NAMES, NAMES), min_size=1, max_size=40)
@@ -35,7 +28,7 @@ def test_numbering_keeps_the_triples_and_forgets_their_order(
     rows: list[tuple[str, str, str]], size: int, random: Random
 ) -> None:
     def number(ordered: list[tuple[str, str, str]]) -> tuple[list[str], list[str], list[list[int]]]:
-        graph = code_batches(batch(ordered[first : first + size]) for first in range(0, len(ordered), size))
+        graph = code_batches((batch(ordered[first : first + size]) for first in range(0, len(ordered), size)), False)
         entities, relations = number_names(graph.entity_names, 1), number_names(graph.relation_names, 3)
         return entities.to_list(), relations.to_list(), number_triples(graph, entities, relations).tolist()
 

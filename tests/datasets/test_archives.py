@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import lzma
 import struct
 import tarfile
@@ -16,8 +15,6 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from largegnn.datasets import unpack as unpacking
-from largegnn.errors import InputError
 from tests.datasets.test_unpack import OPENEA, below, make_tar, make_zip
 from tests.fuzz.judge import Judge, Trial
 
@@ -120,14 +117,6 @@ def test_a_sparse_tar(assert_refused: Check, tmp_path: Path, form: str) -> None:
     assert_refused(archive)
 
 
-def test_more_files_than_any_data_set_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "_MOST_FILES", 10)
-    files = {f"x/{number}": "" for number in range(11)}
-    for archive in (make_tar(tmp_path / "many.tar.gz", files), make_zip(tmp_path / "many.zip", files)):
-        with pytest.raises(InputError, match="at most 10 files"):
-            unpacking.unpack(archive, tmp_path / "out", top="t")
-
-
 def test_headers_that_pile_up(assert_refused: Check, tmp_path: Path) -> None:
     """Global headers hold for all files that follow: many files, each with every header before it."""
     record = b"".join(b"%d k%06d=x\n" % (13, number) for number in range(4_000))
@@ -197,13 +186,6 @@ def test_compressions_that_ask_for_gigabytes_of_memory(assert_refused: Check, tm
     compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     window.write_bytes(compressor.compress(plain) + compressor.flush())
     assert_refused(window, "at most")
-    lzma_zip = io.BytesIO()
-    with zipfile.ZipFile(lzma_zip, "w", zipfile.ZIP_LZMA) as written:
-        for name, text in below("EN_FR", OPENEA).items():
-            written.writestr(name, text)
-    zipped = tmp_path / "lzma.zip"
-    zipped.write_bytes(lzma_zip.getvalue())
-    assert_refused(zipped, "stored, deflate or bzip2")
 
 
 def test_a_7z_is_no_archive_here(assert_refused: Check, tmp_path: Path) -> None:
@@ -221,6 +203,6 @@ def test_damage_is_not_taken_for_the_end(assert_refused: Check, tmp_path: Path) 
     damaged[second] ^= 1
     checksum_off = bytearray(gzip.compress(plain))
     checksum_off[-8] ^= 1
-    for data in (damaged, checksum_off, plain[:second], plain + b"x"):
+    for data in (damaged, checksum_off, plain[:second]):
         archive.write_bytes(data)
         assert_refused(archive, "damaged")

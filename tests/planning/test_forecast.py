@@ -17,7 +17,6 @@ from largegnn.planning.forecast import (
     estimate_memory_mb,
     estimate_seconds,
     forecast,
-    longest_search_seconds,
 )
 from largegnn.planning.plan import plan_for
 from largegnn.settings import PRESETS, Settings, resolve
@@ -210,6 +209,7 @@ def test_an_exact_search_grows_with_the_square_and_an_approximate_one_does_not()
     assert two == pytest.approx(2**1.5 * million, rel=0.01)
     exact = 4 * 1e12 * 384 / SPEED
     assert million < exact / 5
+<<<<<<< HEAD
 
 
 def test_an_approximate_search_may_become_exact_unless_that_takes_hours() -> None:
@@ -222,3 +222,5 @@ def test_an_approximate_search_may_become_exact_unless_that_takes_hours() -> Non
     assert longest_search_seconds(sized_task(1_000_000), settings) is None, "never exact"
     exactly = resolve(Settings, PRESETS, overrides=["device=cpu", "search.method=torch"])
     assert longest_search_seconds(sized_task(300_000), exactly) is None
+=======
+>>>>>>> data2

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from largegnn.data.summary import ReadCounts
 from largegnn.errors import InputError
 
 __all__ = [
@@ -34,32 +35,6 @@ LONGEST_NAME = 65_535  # bytes; a name longer than this is a mistake, and would 
 def no_names() -> pl.Series:
     """An empty column of names."""
     return pl.Series([], dtype=pl.String)
-
-
-@dataclass(frozen=True)
-class ReadCounts:
-    """What was left out of a file or changed in it.
-
-    `triple_terms` are statements about triples; `other_statements` are not links; `cut_values` were too long;
-    `broken_languages` are invalid language tags; `dropped_literals` had no entity, no predicate or no value.
-    """
-
-    byte_order_marks: int = 0
-    blank_lines: int = 0
-    comment_lines: int = 0
-    header_rows: int = 0
-    graph_names: int = 0
-    triple_terms: int = 0
-    other_statements: int = 0
-    cut_values: int = 0
-    broken_languages: int = 0
-    dropped_literals: int = 0
-
-    @classmethod
-    def total(cls, counts: Iterable[ReadCounts]) -> ReadCounts:
-        """The sum of several counts."""
-        rows = [dataclasses.astuple(one) for one in counts]
-        return cls(*map(sum, zip(*rows, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -101,7 +76,7 @@ class TripleBatch:
     tails: pl.Series = field(default_factory=no_names)
     literals: LiteralBatch = field(default_factory=LiteralBatch)
     entities: pl.Series = field(default_factory=no_names)
-    counts: ReadCounts = ReadCounts()
+    counts: ReadCounts = field(default_factory=ReadCounts)
 
 
 @dataclass(frozen=True)
@@ -110,7 +85,7 @@ class LinkBatch:
 
     sources: pl.Series
     targets: pl.Series
-    counts: ReadCounts = ReadCounts()
+    counts: ReadCounts = field(default_factory=ReadCounts)
 
 
 TripleReader = Callable[[Path], Iterator[TripleBatch]]

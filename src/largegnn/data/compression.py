@@ -12,7 +12,7 @@ import bz2
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,11 +43,11 @@ _MAGIC = {
 }
 _PLAIN_CHUNK = 1 << 22
 # Four bytes of zstd may stand for 128 KiB, and its decompressor cannot stop in between.
-_COMPRESSED_CHUNK = {"gzip": 1 << 18, "bzip2": 1 << 18, "zstd": 1 << 11}
+_COMPRESSED_CHUNK = 1 << 11
 _PIECE = 1 << 20
 # Triples with long names in the most regular order compress to a two-hundredth at best; some MiB do no harm.
 _MOST_EXPANSION = 500
-_ALWAYS_ALLOWED = {"gzip": 1 << 25, "bzip2": 1 << 25, "zstd": 1 << 27}
+_ALWAYS_ALLOWED = 1 << 26
 _ZSTD_WINDOW = 1 << 27  # the default limit of `zstd -d`
 _MARK = b"\xef\xbb\xbf"
 
@@ -160,18 +160,17 @@ def _open(path: Path) -> io.BufferedReader:
 
 def _decompressed(path: Path, file: io.BufferedReader, compression: str) -> Iterator[bytes]:
     """The decompressed bytes of an open file, which may hold several streams one after another."""
-    start, feed = _DECOMPRESSORS[compression]
     stream, size = None, 0
-    while data := file.read(_COMPRESSED_CHUNK[compression]):
+    while data := file.read(_COMPRESSED_CHUNK):
         while data:
             if stream is None:
                 if compression == "gzip" and not data.strip(b"\0"):
                     break  # gzip files may be padded with zeros, and tape archives are
-                stream = start()
+                stream = _decompressor(compression)
             try:
-                for piece in feed(stream, data):
+                for piece in _pieces(stream, data):
                     size += len(piece)
-                    if size > _ALWAYS_ALLOWED[compression] and size > _MOST_EXPANSION * file.tell():
+                    if size > _ALWAYS_ALLOWED and size > _MOST_EXPANSION * file.tell():
                         raise _too_much(path, compression, size, file.tell())
                     if piece:
                         yield piece
@@ -191,33 +190,25 @@ def _decompressed(path: Path, file: io.BufferedReader, compression: str) -> Iter
         )
 
 
-def _feed_gzip(stream: Any, data: bytes) -> Iterator[bytes]:
-    while data and not stream.eof:
-        yield stream.decompress(data, _PIECE)
-        data = stream.unconsumed_tail
-
-
-def _feed_bzip2(stream: Any, data: bytes) -> Iterator[bytes]:
-    yield stream.decompress(data, _PIECE)
-    while not stream.eof and not stream.needs_input:
-        yield stream.decompress(b"", _PIECE)
-
-
-def _feed_zstd(stream: Any, data: bytes) -> Iterator[bytes]:
-    yield stream.decompress(data)
-
-
-def _start_zstd() -> Any:
+def _decompressor(compression: str) -> Any:
+    """An object with `decompress`, `eof` and `unused_data` for one stream."""
+    if compression == "gzip":
+        return zlib.decompressobj(wbits=31)
+    if compression == "bzip2":
+        return bz2.BZ2Decompressor()
     import zstandard
 
     return zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
 
 
-_DECOMPRESSORS: dict[str, tuple[Callable[[], Any], Callable[[Any, bytes], Iterator[bytes]]]] = {
-    "gzip": (lambda: zlib.decompressobj(wbits=31), _feed_gzip),
-    "bzip2": (bz2.BZ2Decompressor, _feed_bzip2),
-    "zstd": (_start_zstd, _feed_zstd),
-}
+def _pieces(stream: Any, data: bytes) -> Iterator[bytes]:
+    """What a chunk decompresses to; of bzip2, where a few bytes may stand for many megabytes, piece by piece."""
+    if not isinstance(stream, bz2.BZ2Decompressor):
+        yield stream.decompress(data)
+        return
+    yield stream.decompress(data, _PIECE)
+    while not stream.eof and not stream.needs_input:
+        yield stream.decompress(b"", _PIECE)
 
 
 def _damaged(path: Path, compression: str, reason: str) -> InputError:
@@ -234,7 +225,7 @@ def _damaged(path: Path, compression: str, reason: str) -> InputError:
 
 
 def _too_much(path: Path, compression: str, size: int, num_read: int) -> InputError:
-    allowed = _ALWAYS_ALLOWED[compression] >> 20
+    allowed = _ALWAYS_ALLOWED >> 20
     return InputError(
         f"the {compression} file decompresses to more than any text would",
         where=str(path),

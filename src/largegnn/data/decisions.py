@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largegnn.artifacts import IntArray, Mask
+from largegnn.data.compression import first_bytes
 from largegnn.data.shown import listed
 from largegnn.errors import InputError
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = [
     "DECISIONS",
     "Decision",
-    "DecisionIds",
     "Verdict",
     "decision_ids",
     "decisions_of",
@@ -88,17 +88,11 @@ def verdicts(decisions: Iterable[Decision]) -> dict[tuple[str, str], Verdict]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class DecisionIds:
-    """Accepted pairs (a, 2) and rejected pairs (r, 2) as ids, sorted; `num_unknown` name unknown entities."""
+def decision_ids(path: Path, source: pl.Series, target: pl.Series, *, skip_unknown: bool) -> tuple[IntArray, IntArray]:
+    """Accepted pairs (a, 2) and rejected pairs (r, 2) of a file, sorted.
 
-    accepted: IntArray
-    rejected: IntArray
-    num_unknown: int
-
-
-def decision_ids(path: Path, source: pl.Series, target: pl.Series, *, skip_unknown: bool) -> DecisionIds:
-    """The verdicts of a file in ids; `source` and `target` are all names of either side, in the order of their ids."""
+    `source` and `target` are all names of either side, in the order of their ids.
+    """
     import polars as pl
 
     from largegnn.data.vocabulary import lookup
@@ -119,18 +113,12 @@ def decision_ids(path: Path, source: pl.Series, target: pl.Series, *, skip_unkno
     ids[:, 1] += len(source)
     is_accepted = np.array([found[pair] == "accept" for pair in kept], dtype=bool)
     accepted, rejected = (np.unique(ids[known & mask], axis=0) for mask in (is_accepted, ~is_accepted))
-    return DecisionIds(accepted.astype(np.int32), rejected.astype(np.int32), int((~known).sum()))
+    return accepted.astype(np.int32), rejected.astype(np.int32)
 
 
 def read_decisions(path: Path) -> list[Decision]:
     """The decisions of a file: what `review` appends to, or a table with the columns source, target and decision."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(1)
-    except FileNotFoundError:
-        raise InputError("the file does not exist", where=str(path), fix="check the path") from None
-    except OSError as error:
-        raise InputError("the file cannot be read", where=str(path), found=error.strerror) from None
+    start = first_bytes(path, 1)
     return decisions_of(read_entries(path)) if start in (b"{", b"\n", b"") else _read_table(path)
 
 

@@ -21,27 +21,18 @@ import polars as pl
 from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
 from largegnn.artifacts.literals import Literals
 from largegnn.data.batch import TripleBatch
+from largegnn.data.coding import code_batches, literal_rows, number_triples
 from largegnn.data.iri import highest_number, renumbered
-from largegnn.data.links import check_known, check_splits, read_named_links
-from largegnn.data.literal_rows import LiteralCoder, LiteralRows, join_literals
+from largegnn.data.links import check_known, check_splits, number_links, read_named_links
 from largegnn.data.readers import read_triples
 from largegnn.data.shown import listed, shown
-from largegnn.data.vocabulary import (
-    code_batches,
-    distinct,
-    lookup,
-    number_names,
-    number_triples,
-    refuse_too_many,
-    sorted_distinct,
-    to_strings,
-)
+from largegnn.data.sides import SIDES, NumberedSide, TwoSides
+from largegnn.data.vocabulary import distinct, lookup, name_column, number_names, sorted_distinct
 from largegnn.errors import InputError
 
 __all__ = ["Additions", "EnlargedTask", "enlarge_task", "shifted_ids"]
 
 _log = logging.getLogger(__name__)
-_SIDES = ("source", "target")
 _SHOWN = 5
 
 
@@ -77,16 +68,6 @@ class EnlargedTask:
     num_added_triples: tuple[int, int]
 
 
-@dataclass(frozen=True, eq=False)
-class _Side:
-    """One graph in ids of its own, starting at 0: the old names come first; `literals` are the added ones."""
-
-    entities: pl.Series
-    relations: pl.Series
-    triples: IntArray
-    literals: tuple[LiteralRows, ...] = ()
-
-
 def shifted_ids(num_source: int, num_target: int, num_added_source: int) -> IntArray:
     """The new id of each old one, (num_source + num_target,): the target's move up by the sources added."""
     ids = np.arange(num_source + num_target, dtype=np.int32)
@@ -110,79 +91,58 @@ def enlarge_task(
         (len(source.relations) - len(old[0].relations), len(target.relations) - len(old[1].relations)),
         (len(source.triples) - len(old[0].triples), len(target.triples) - len(old[1].triples)),
     ]
-    refuse_too_many(
-        entities=len(source.entities) + len(target.entities),
-        relations=len(source.relations) + len(target.relations),
-        triples=len(source.triples) + len(target.triples),
-    )
     entity_of_old = shifted_ids(task.num_source_entities, task.num_target_entities, num_added[0][0])
     relation_of_old = shifted_ids(task.num_source_relations, task.num_target_relations, num_added[1][0])
-    enlarged_names = TaskNames(
-        to_strings(pl.concat([source.entities, target.entities])),
-        to_strings(pl.concat([source.relations, target.relations])),
-    )
-    known = (source.entities, target.entities)
+    both = TwoSides(source, target)
+    enlarged_names = both.names()
     splits = {
-        "train": _with_links(entity_of_old[task.train_links], added.seeds, known),
+        "train": _with_links(entity_of_old[task.train_links], added.seeds, both.entities),
         "valid": entity_of_old[task.valid_links],
-        "test": _with_links(entity_of_old[task.test_links], added.test_links, known),
+        "test": _with_links(entity_of_old[task.test_links], added.test_links, both.entities),
     }
     check_splits(splits, enlarged_names.entities.__getitem__, need_seeds=bool(len(task.train_links)))
-    offset, relation_offset = len(source.entities), len(source.relations)
-    shift = np.array([offset, relation_offset, offset], dtype=np.int32)
-    enlarged = AlignmentTask(
-        num_source_entities=offset,
-        num_target_entities=len(target.entities),
-        num_source_relations=relation_offset,
-        num_target_relations=len(target.relations),
-        triples=np.concatenate([source.triples, target.triples + shift]),
-        train_links=splits["train"],
-        valid_links=splits["valid"],
-        test_links=splits["test"],
-        reviewed=entity_of_old[task.reviewed],
-        forbidden=entity_of_old[task.forbidden],
-    )
-    parts = [] if literals is None else [LiteralRows.of(literals, entity_of_old)]
-    every = join_literals([*parts, *source.literals, *(part.shifted(offset) for part in target.literals)])
+    enlarged = both.task(splits, reviewed=entity_of_old[task.reviewed], forbidden=entity_of_old[task.forbidden])
+    every = both.literals() if literals is None else both.literals(literal_rows(literals, entity_of_old))
     return EnlargedTask(enlarged, enlarged_names, every, entity_of_old, relation_of_old, *num_added)
 
 
-def _sides_of(task: AlignmentTask, names: TaskNames) -> tuple[_Side, _Side]:
-    entities = pl.Series(list(names.entities), dtype=pl.String)
-    relations = pl.Series(list(names.relations), dtype=pl.String)
+def _sides_of(task: AlignmentTask, names: TaskNames) -> tuple[NumberedSide, NumberedSide]:
+    entities, relations = name_column(names.entities), name_column(names.relations)
     split, relation_split, triple_split = task.num_source_entities, task.num_source_relations, task.num_source_triples
     shift = np.array([split, relation_split, split], dtype=np.int32)
-    source = _Side(entities[:split], relations[:relation_split], task.triples[:triple_split])
-    return source, _Side(entities[split:], relations[relation_split:], task.triples[triple_split:] - shift)
+    source = NumberedSide(entities[:split], relations[:relation_split], task.triples[:triple_split])
+    return source, NumberedSide(entities[split:], relations[relation_split:], task.triples[triple_split:] - shift)
 
 
-def _grow(sides: tuple[_Side, _Side], side: int, files: tuple[Path, ...], form: str, keep_literals: bool) -> _Side:
+def _grow(
+    sides: tuple[NumberedSide, NumberedSide], side: int, files: tuple[Path, ...], form: str, keep_literals: bool
+) -> NumberedSide:
     """One graph with the triples of the files; names it did not know are numbered behind the others."""
     old = sides[side]
     if not files:
         return old
     where = ", ".join(map(str, files))
-    coder = LiteralCoder()
-    graph = code_batches(_read_added(files, form, highest_number(old.entities)), coder.add if keep_literals else None)
+    graph = code_batches(_read_added(files, form, highest_number(old.entities)), keep_literals)
     if not len(graph.triples) and not (keep_literals and graph.num_attribute_triples):
-        raise InputError(f"no triples between entities to add to the {_SIDES[side]} graph", where=where)
+        raise InputError(f"no triples between entities to add to the {SIDES[side]} graph", where=where)
     found = distinct([graph.entity_names, graph.attribute_entities]) if keep_literals else graph.entity_names
     is_new = pl.Series(lookup(found, old.entities) < 0)
     if bool(is_new.all()):
         raise _touches_nothing(found, sides, side, where)
     if graph.num_attribute_triples and not keep_literals:
-        _log.info("%s literals to add to the %s left out", f"{graph.num_attribute_triples:,}", _SIDES[side])
+        _log.info("%s literals to add to the %s left out", f"{graph.num_attribute_triples:,}", SIDES[side])
     # Salted as when a pair is loaded: equal names of the two sides do not get near ids.
     entities = pl.concat([old.entities, number_names(found.filter(is_new), side + 1)])
     new_relations = graph.relation_names.filter(pl.Series(lookup(graph.relation_names, old.relations) < 0))
     relations = pl.concat([old.relations, number_names(new_relations, side + 3)])
     triples = np.concatenate([old.triples, number_triples(graph, entities, relations)])
-    literals = coder.finish()
-    return _Side(
+    literals = graph.literals
+    parts = () if literals is None else (literals.with_ids(lookup(literals.head_names, entities)),)
+    return NumberedSide(
         entities,
         relations,
         sorted_distinct(triples, (len(entities), len(relations), len(entities))),
-        (literals.with_ids(lookup(literals.head_names, entities)),),
+        parts,
     )
 
 
@@ -197,20 +157,20 @@ def _read_added(files: tuple[Path, ...], form: str, highest: int) -> Iterator[Tr
             yield replace(batch, heads=heads, tails=tails, literals=literals)
 
 
-def _touches_nothing(found: pl.Series, sides: tuple[_Side, _Side], side: int, where: str) -> InputError:
+def _touches_nothing(found: pl.Series, sides: tuple[NumberedSide, NumberedSide], side: int, where: str) -> InputError:
     """The error for triples none of whose entities the graph has."""
     other = int((lookup(found, sides[1 - side].entities) >= 0).sum())
     names = listed(found.sort().head(_SHOWN))
     if other:
         return InputError(
-            f"these are triples of the {_SIDES[1 - side]} graph, not of the {_SIDES[side]} graph",
+            f"these are triples of the {SIDES[1 - side]} graph, not of the {SIDES[side]} graph",
             where=where,
-            expected=f"entities of the {_SIDES[side]} graph, such as {shown(sides[side].entities[0])}",
+            expected=f"entities of the {SIDES[side]} graph, such as {shown(sides[side].entities[0])}",
             found=f"none of them; {other:,} of {len(found):,} entities are the other graph's: {names}",
-            fix=f"give the file as --{_SIDES[1 - side]}-triples",
+            fix=f"give the file as --{SIDES[1 - side]}-triples",
         )
     return InputError(
-        f"the added triples have no entity of the {_SIDES[side]} graph",
+        f"the added triples have no entity of the {SIDES[side]} graph",
         where=where,
         expected=f"some entities the run knows, written the same way (such as {shown(sides[side].entities[0])})",
         found=f"{len(found):,} entities, all unknown: {names}",
@@ -224,7 +184,4 @@ def _with_links(links: IntArray, path: Path | None, known: tuple[pl.Series, pl.S
         return links
     named = read_named_links(path)
     check_known([named], known, strict=True)
-    sizes = len(known[0]), len(known[1])
-    more = np.stack([lookup(named.frame[side], names) for side, names in zip(_SIDES, known, strict=True)], axis=1)
-    local = np.concatenate([links - np.array([0, sizes[0]], dtype=np.int32), more])
-    return sorted_distinct(local, sizes) + np.array([0, sizes[0]], dtype=np.int32)
+    return np.unique(np.concatenate([links, *number_links([named], known)]), axis=0)

@@ -6,7 +6,6 @@ file may be compressed (`rel_triples_1.gz`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -73,44 +72,71 @@ class PairFiles:
 
 
 @dataclass(frozen=True)
-class _Folder:
-    """A folder, searched by plain names."""
+class _Layout:
+    """What the files of a folder are called, whatever their suffixes; of several names the first present counts."""
 
-    path: Path
-    fold: int = 1
+    triples: tuple[str, str]
+    train: tuple[str, ...] = ("train_links",)
+    valid: str = "valid_links"
+    test: tuple[str, ...] = ("test_links",)
+    attributes: tuple[str, str] = ("attr_triples_1", "attr_triples_2")
+    names: tuple[str, str] = ("ent_names_1", "ent_names_2")
+    has_ids: bool = False
 
-    def find(self, name: str) -> Path | None:
-        candidates = [self.path / name, *(self.path / f"{name}{suffix}" for suffix in SUFFIXES)]
-        return next((path for path in candidates if path.is_file()), None)
 
-    def find_stem(self, stem: str) -> Path | None:
-        """A file called `stem`, whatever suffixes it has."""
-        exact = self.find(stem)
-        found = sorted(path for path in self.path.glob(f"{stem}.*") if path.is_file())
-        if exact is None and len(found) > 1:
+# OpenEA has its links in folds below a folder such as 721_5fold, or all in ent_links; DBpedia1M beside the triples.
+# DBP15K has numbers everywhere and names in ent_ids_1 and ent_ids_2; sup_ent_ids are train links, ref_ent_ids test
+# links. A plain pair is in any format; its links that are not split are for the report.
+LAYOUTS = {
+    "openea": _Layout(("rel_triples_1", "rel_triples_2")),
+    "dbpedia1m": _Layout(("rel_triples_1", "rel_triples_2")),
+    "dbp15k": _Layout(
+        ("triples_1", "triples_2"),
+        ("sup_ent_ids",),
+        "valid_ent_ids",
+        ("ref_ent_ids",),
+        has_ids=True,
+    ),
+    "pair": _Layout(
+        ("source", "target"),
+        ("train_links", "seeds"),
+        test=("test_links", "links"),
+        names=("source_names", "target_names"),
+    ),
+}
+
+
+def _find(folder: Path, *stems: str) -> Path | None:
+    """The first file called so, whatever suffixes it has."""
+    for stem in stems:
+        found = sorted(path for path in folder.glob(f"{stem}.*") if path.is_file())
+        exact = [path for suffix in ("", *SUFFIXES) if (path := folder / f"{stem}{suffix}").is_file()]
+        if not exact and len(found) > 1:
             raise InputError(
                 f"the folder holds several files called {stem}",
-                where=str(self.path),
+                where=str(folder),
                 found=listed(path.name for path in found),
                 fix="keep one, or give the files one by one: SOURCE TARGET --seeds FILE",
             )
-        return exact or (found[0] if found else None)
+        if exact or found:
+            return (exact or found)[0]
+    return None
 
-    def names(self) -> tuple[Path | None, Path | None]:
-        """The files with the names of the entities of each side."""
-        return self.find_stem("ent_names_1"), self.find_stem("ent_names_2")
 
-    def need(self, name: str) -> Path:
-        path = self.find(name)
-        if path is None:
-            present = listed(sorted(entry.name for entry in self.path.iterdir()), 12)
-            raise InputError(
-                f"the folder has no file {name}",
-                where=str(self.path),
-                expected=f"{name}, plain or compressed ({', '.join(SUFFIXES)})",
-                found=present or "an empty folder",
-            )
-        return path
+def _need(folder: Path, *stems: str) -> Path:
+    path = _find(folder, *stems)
+    if path is None:
+        raise InputError(
+            f"the folder has no file {stems[0]}",
+            where=str(folder),
+            expected=f"{stems[0]}, plain or compressed ({', '.join(SUFFIXES)})",
+            found=_listing(folder),
+        )
+    return path
+
+
+def _listing(folder: Path) -> str:
+    return listed(sorted(entry.name for entry in folder.iterdir()), 12) or "an empty folder"
 
 
 def find_files(given: DataInput, settings: DataSettings) -> PairFiles:
@@ -165,102 +191,59 @@ def _find_in_folder(folder: Path, given: DataInput, settings: DataSettings) -> P
             expected="a data set folder, or SOURCE TARGET --seeds FILE",
             fix="check the path",
         )
-    searched = _Folder(folder, settings.fold)
-    if settings.layout != "auto":
-        return LAYOUTS[settings.layout](searched)
-    if searched.find("ent_ids_1") is not None:
-        return _dbp15k(searched)
-    if searched.find_stem("source") is not None and searched.find_stem("target") is not None:
-        return _pair(searched)
-    if searched.find("rel_triples_1") is None:
-        raise InputError(
-            "this folder is no data set in a known layout",
-            where=str(folder),
-            expected="rel_triples_1 and rel_triples_2 (OpenEA, DBpedia1M), ent_ids_1 and triples_1 (DBP15K), "
-            "or source.* and target.*",
-            found=listed(sorted(entry.name for entry in folder.iterdir()), 12) or "an empty folder",
-            fix="give the files one by one: SOURCE TARGET --seeds FILE",
-        )
-    return _dbpedia1m(searched) if searched.find("train_links") is not None else _openea(searched)
+    return _files_of(_layout_of(folder) if settings.layout == "auto" else settings.layout, folder, settings.fold)
 
 
-def _openea(folder: _Folder) -> PairFiles:
-    """OpenEA: links split in folds below a folder such as 721_5fold; without folds, all links in ent_links."""
-    triples = (folder.need("rel_triples_1"), folder.need("rel_triples_2"))
-    attributes = (folder.find("attr_triples_1"), folder.find("attr_triples_2"))
-    names = folder.names()
-    splits = sorted(path for path in folder.path.glob("*fold") if path.is_dir())
+def _layout_of(folder: Path) -> str:
+    if _find(folder, "ent_ids_1"):
+        return "dbp15k"
+    if _find(folder, "source") and _find(folder, "target"):
+        return "pair"
+    if _find(folder, "rel_triples_1"):
+        return "dbpedia1m" if _find(folder, "train_links") else "openea"
+    raise InputError(
+        "this folder is no data set in a known layout",
+        where=str(folder),
+        expected="rel_triples_1 and rel_triples_2 (OpenEA, DBpedia1M), ent_ids_1 and triples_1 (DBP15K), "
+        "or source.* and target.*",
+        found=_listing(folder),
+        fix="give the files one by one: SOURCE TARGET --seeds FILE",
+    )
+
+
+def _files_of(name: str, folder: Path, fold: int) -> PairFiles:
+    """The files of a folder in a known layout."""
+    layout = LAYOUTS[name]
+    links = _fold(folder, fold) if name == "openea" else folder
+    first, second = (_find(folder, f"rel_ids_{side}", "rel_ids") if layout.has_ids else None for side in (1, 2))
+    find_train = _find if name == "pair" else _need
+    return PairFiles(
+        name,
+        (_need(folder, layout.triples[0]), _need(folder, layout.triples[1])),
+        train_links=None if links is None else find_train(links, *layout.train),
+        valid_links=None if links is None else _find(links, layout.valid),
+        test_links=None if links is None else _find(links, *layout.test),
+        all_links=_need(folder, "ent_links") if links is None else None,
+        attributes=(_find(folder, layout.attributes[0]), _find(folder, layout.attributes[1])),
+        names=(_find(folder, layout.names[0]), _find(folder, layout.names[1])),
+        entity_ids=(_need(folder, "ent_ids_1"), _need(folder, "ent_ids_2")) if layout.has_ids else None,
+        relation_ids=(first, second) if first and second else None,
+    )
+
+
+def _fold(folder: Path, number: int) -> Path | None:
+    """The folder with the links of a fold; None where a data set has no folds."""
+    splits = sorted(path for path in folder.glob("*fold") if path.is_dir())
     if not splits:
-        return PairFiles("openea", triples, all_links=folder.need("ent_links"), attributes=attributes, names=names)
-    fold = _Folder(splits[0] / str(folder.fold))
-    if not fold.path.is_dir():
+        return None
+    if not (splits[0] / str(number)).is_dir():
         folds = sorted(path.name for path in splits[0].iterdir() if path.is_dir())
         raise InputError(
-            f"the data set has no fold {folder.fold}",
+            f"the data set has no fold {number}",
             where=str(splits[0]),
             expected=f"--fold {' or '.join(folds)}" if folds else "folders named 1, 2, ...",
         )
-    return PairFiles(
-        "openea",
-        triples,
-        train_links=fold.need("train_links"),
-        valid_links=fold.find("valid_links"),
-        test_links=fold.find("test_links"),
-        attributes=attributes,
-        names=names,
-    )
-
-
-def _dbpedia1m(folder: _Folder) -> PairFiles:
-    """DBpedia1M: the link files are in the folder of the triples."""
-    return PairFiles(
-        "dbpedia1m",
-        (folder.need("rel_triples_1"), folder.need("rel_triples_2")),
-        train_links=folder.need("train_links"),
-        valid_links=folder.find("valid_links"),
-        test_links=folder.find("test_links"),
-        attributes=(folder.find("attr_triples_1"), folder.find("attr_triples_2")),
-        names=folder.names(),
-    )
-
-
-def _dbp15k(folder: _Folder) -> PairFiles:
-    """DBP15K: numbers everywhere, names in ent_ids_1/2; sup_ent_ids are train links, ref_ent_ids test links."""
-    shared = folder.find("rel_ids")
-    relation_ids = (folder.find("rel_ids_1") or shared, folder.find("rel_ids_2") or shared)
-    return PairFiles(
-        "dbp15k",
-        (folder.need("triples_1"), folder.need("triples_2")),
-        train_links=folder.need("sup_ent_ids"),
-        valid_links=folder.find("valid_ent_ids"),
-        test_links=folder.find("ref_ent_ids"),
-        entity_ids=(folder.need("ent_ids_1"), folder.need("ent_ids_2")),
-        relation_ids=(relation_ids[0], relation_ids[1]) if relation_ids[0] and relation_ids[1] else None,
-        names=folder.names(),
-    )
-
-
-def _pair(folder: _Folder) -> PairFiles:
-    """A plain pair: source.*, target.* and link files in any format; links.* that are not split are for the report."""
-    source, target = folder.find_stem("source"), folder.find_stem("target")
-    if source is None or target is None:
-        raise InputError("the folder has no source.* and target.*", where=str(folder.path))
-    return PairFiles(
-        "pair",
-        (source, target),
-        train_links=folder.find_stem("train_links") or folder.find_stem("seeds"),
-        valid_links=folder.find_stem("valid_links"),
-        test_links=folder.find_stem("test_links") or folder.find_stem("links"),
-        names=(folder.find_stem("source_names"), folder.find_stem("target_names")),
-    )
-
-
-LAYOUTS: dict[str, Callable[[_Folder], PairFiles]] = {
-    "openea": _openea,
-    "dbpedia1m": _dbpedia1m,
-    "dbp15k": _dbp15k,
-    "pair": _pair,
-}
+    return splits[0] / str(number)
 
 
 def _refuse_repeats(files: PairFiles) -> None:

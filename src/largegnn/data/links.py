@@ -22,7 +22,7 @@ from largegnn.data.iri import decode_names
 from largegnn.data.near import is_prefixed, near_names
 from largegnn.data.readers import read_links
 from largegnn.data.shown import listed, shown
-from largegnn.data.vocabulary import lookup, lookup_each, scramble
+from largegnn.data.vocabulary import lookup, lookup_each, scramble, sorted_distinct
 from largegnn.errors import InputError
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "check_splits",
     "count_many_to_one",
     "num_held_out",
+    "number_links",
     "read_named_links",
     "split_all_links",
     "split_links",
@@ -123,6 +124,13 @@ def _likely_cause(links: NamedLinks, both: IntArray, unknown: pl.Series, known: 
     if near:
         return "fix the names; near ones are " + "; ".join(f"{listed(near[name])} for {shown(name)}" for name in near)
     return "fix the names"
+
+
+def number_links(all_links: Sequence[NamedLinks], names: tuple[pl.Series, pl.Series]) -> list[IntArray]:
+    """The links of each file in ids, (k, 2), sorted and distinct; `names` are all entities of either side."""
+    sides = [lookup_each([links.frame[side] for links in all_links], names[index]) for index, side in enumerate(_SIDES)]
+    numbered = [sorted_distinct(np.stack(ends, axis=1), tuple(map(len, names))) for ends in zip(*sides, strict=True)]
+    return [links + np.array([0, len(names[0])], dtype=np.int32) for links in numbered]
 
 
 def num_held_out(num_seeds: int, valid_share: float | Literal["auto"]) -> int:

@@ -18,21 +18,20 @@ import polars as pl
 
 from largegnn.artifacts import AlignmentTask, IntArray, TaskNames, are_among
 from largegnn.artifacts.literals import Literals
-from largegnn.data.decisions import DecisionIds, decision_ids
+from largegnn.data.decisions import decision_ids
 from largegnn.data.inputs import DataInput, PairFiles, find_files
 from largegnn.data.links import (
     NamedLinks,
     check_known,
     check_splits,
     count_many_to_one,
+    number_links,
     read_named_links,
     split_all_links,
     split_links,
 )
-from largegnn.data.literal_rows import join_literals
-from largegnn.data.sides import NumberedSide, Side, link_translator, read_side
+from largegnn.data.sides import NumberedSide, Side, TwoSides, link_translator, read_side
 from largegnn.data.summary import LoadSummary, log_summary
-from largegnn.data.vocabulary import lookup_each, refuse_too_many, sorted_distinct, to_strings
 from largegnn.errors import InputError
 from largegnn.settings import DataSettings
 
@@ -63,95 +62,56 @@ def load_pair(given: DataInput, settings: DataSettings | None = None, *, keep_li
 
     source_ids = source.numbered([named.frame["source"] for named in links.values()], salt=1)
     target_ids = target.numbered([named.frame["target"] for named in links.values()], salt=2)
-    refuse_too_many(
-        entities=len(source_ids.entities) + len(target_ids.entities),
-        relations=len(source_ids.relations) + len(target_ids.relations),
-        triples=len(source_ids.triples) + len(target_ids.triples),
+    both = TwoSides(source_ids, target_ids)
+    names, literals = both.names(), both.literals()
+    splits, num_held_out = _split(
+        dict(zip(links, number_links(list(links.values()), both.entities), strict=True)), settings
     )
-    splits, num_held_out = _number_links(links, source_ids.entities, target_ids.entities, settings)
-    names = TaskNames(
-        to_strings(pl.concat([source_ids.entities, target_ids.entities])),
-        to_strings(pl.concat([source_ids.relations, target_ids.relations])),
-    )
-    decided = _apply_decisions(files, splits, source_ids.entities, target_ids.entities, settings)
+    accepted, rejected = _apply_decisions(files, splits, both.entities, settings)
     check_splits(splits, names.entities.__getitem__, need_seeds=files.decisions is None and files.has_seeds)
-    offset, relation_offset = len(source_ids.entities), len(source_ids.relations)
-    shift = np.array([offset, relation_offset, offset], dtype=np.int32)
-    task = AlignmentTask(
-        num_source_entities=offset,
-        num_target_entities=len(target_ids.entities),
-        num_source_relations=relation_offset,
-        num_target_relations=len(target_ids.relations),
-        triples=np.concatenate([source_ids.triples, target_ids.triples + shift]),
-        train_links=splits["train"],
-        valid_links=splits["valid"],
-        test_links=splits["test"],
-        reviewed=decided.accepted,
-        forbidden=decided.rejected,
-    )
-    literals = join_literals([*source_ids.literals, *(part.shifted(offset) for part in target_ids.literals)])
-    summary = replace(
-        _summary_of((source, target), (source_ids, target_ids)),
-        layout=files.layout,
-        num_literals=literals.num_of_sides(offset),
-        num_predicates=literals.num_predicates_of_sides(offset),
-        num_other_link_statements=num_others,
-        num_repeated_links=num_repeats,
-        num_skipped_links=num_skipped,
-        num_many_to_one_links=count_many_to_one(np.concatenate([splits["train"], splits["valid"]])),
-        num_held_out_links=num_held_out,
-        num_accepted_decisions=len(decided.accepted),
-        num_rejected_decisions=len(decided.rejected),
-    )
-    log_summary(summary, keep_literals)
-    return LoadedPair(task, names, literals, summary)
-
-
-def _summary_of(sides: tuple[Side, Side], numbered: tuple[NumberedSide, NumberedSide]) -> LoadSummary:
-    """The counts of each graph."""
+    task = both.task(splits, reviewed=accepted, forbidden=rejected)
 
     def each(count: Callable[[Side, NumberedSide], int]) -> tuple[int, int]:
-        return count(sides[0], numbered[0]), count(sides[1], numbered[1])
+        return count(source, source_ids), count(target, target_ids)
 
-    return LoadSummary(
-        layout="",
+    summary = LoadSummary(
+        layout=files.layout,
+        read=(source.counts, target.counts),
         num_triples_read=each(lambda side, _: len(side.graph.triples)),
         num_duplicate_triples=each(lambda side, ids: len(side.graph.triples) - len(ids.triples)),
         num_attribute_triples=each(lambda side, _: side.graph.num_attribute_triples),
         num_attribute_only_entities=each(lambda _, ids: ids.num_alone),
         num_isolated_entities=each(lambda _, ids: ids.count_isolated()),
-        num_named_graphs=each(lambda side, _: side.counts.graph_names),
-        num_repeated_links=0,
-        num_skipped_links=0,
-        num_many_to_one_links=0,
-        num_held_out_links=0,
-        num_triple_terms=each(lambda side, _: side.counts.triple_terms),
-        num_blank_lines=each(lambda side, _: side.counts.blank_lines),
-        num_comment_lines=each(lambda side, _: side.counts.comment_lines),
-        num_header_rows=each(lambda side, _: side.counts.header_rows),
-        num_byte_order_marks=each(lambda side, _: side.counts.byte_order_marks),
-        num_cut_values=each(lambda side, _: side.counts.cut_values),
-        num_broken_languages=each(lambda side, _: side.counts.broken_languages),
-        num_dropped_literals=each(lambda side, _: side.counts.dropped_literals),
+        num_literals=literals.num_of_sides(task.num_source_entities),
+        num_predicates=literals.num_predicates_of_sides(task.num_source_entities),
         num_unknown_names=each(lambda _, ids: ids.num_unknown_names),
         num_repeated_keys=each(lambda side, _: side.graph.num_listed - len(side.graph.listed_entities)),
+        num_other_link_statements=num_others,
+        num_repeated_links=num_repeats,
+        num_skipped_links=num_skipped,
+        num_many_to_one_links=count_many_to_one(np.concatenate([splits["train"], splits["valid"]])),
+        num_held_out_links=num_held_out,
+        num_accepted_decisions=len(accepted),
+        num_rejected_decisions=len(rejected),
     )
+    log_summary(summary, keep_literals)
+    return LoadedPair(task, names, literals, summary)
 
 
 def _apply_decisions(
-    files: PairFiles, splits: dict[str, IntArray], source: pl.Series, target: pl.Series, settings: DataSettings
-) -> DecisionIds:
+    files: PairFiles, splits: dict[str, IntArray], entities: tuple[pl.Series, pl.Series], settings: DataSettings
+) -> tuple[IntArray, IntArray]:
     """Accepted pairs join the train links and leave the others; rejected ones leave the train and valid links."""
     if files.decisions is None:
         none = np.empty((0, 2), dtype=np.int32)
-        return DecisionIds(none, none, 0)
-    found = decision_ids(files.decisions, source, target, skip_unknown=settings.skip_unknown)
+        return none, none
+    accepted, rejected = decision_ids(files.decisions, *entities, skip_unknown=settings.skip_unknown)
     for split in ("valid", "test"):
-        splits[split] = splits[split][~are_among(splits[split], found.accepted)]
+        splits[split] = splits[split][~are_among(splits[split], accepted)]
     for split in ("train", "valid"):
-        splits[split] = splits[split][~are_among(splits[split], found.rejected)]
-    splits["train"] = np.unique(np.concatenate([splits["train"], found.accepted]), axis=0)
-    return found
+        splits[split] = splits[split][~are_among(splits[split], rejected)]
+    splits["train"] = np.unique(np.concatenate([splits["train"], accepted]), axis=0)
+    return accepted, rejected
 
 
 def _no_seeds(given: DataInput) -> InputError:
@@ -183,24 +143,13 @@ def _keep_known(
     return kept, num_skipped
 
 
-def _number_links(
-    links: dict[str, NamedLinks], source: pl.Series, target: pl.Series, settings: DataSettings
-) -> tuple[dict[str, IntArray], int]:
-    """The three splits in ids, and how many seeds were held out as valid links."""
-    numbered = {}
-    ends = [
-        lookup_each([named.frame[side] for named in links.values()], names)
-        for side, names in (("source", source), ("target", target))
-    ]
-    for split, *pairs in zip(links, *ends, strict=True):
-        numbered[split] = sorted_distinct(np.stack(pairs, axis=1), (len(source), len(target)))
-        numbered[split][:, 1] += len(source)
+def _split(links: dict[str, IntArray], settings: DataSettings) -> tuple[dict[str, IntArray], int]:
+    """The three splits, and how many seeds were held out as valid links."""
+    if "all" in links:
+        return dict(zip(("train", "valid", "test"), split_all_links(links["all"]), strict=True)), 0
     empty = np.empty((0, 2), dtype=np.int32)
-    if "all" in numbered:
-        train, valid, test = split_all_links(numbered["all"])
-        return {"train": train, "valid": valid, "test": test}, 0
-    train, test = numbered.get("train", empty), numbered.get("test", empty)
-    if "valid" in numbered:
-        return {"train": train, "valid": numbered["valid"], "test": test}, 0
-    train, valid = split_links(train, settings.valid_share)
-    return {"train": train, "valid": valid, "test": test}, len(valid)
+    splits = {split: links.get(split, empty) for split in ("train", "valid", "test")}
+    if "valid" in links:
+        return splits, 0
+    splits["train"], splits["valid"] = split_links(splits["train"], settings.valid_share)
+    return splits, len(splits["valid"])

@@ -8,10 +8,8 @@ start that takes a quarter of a second, to read a million rows a tenth, to pass 
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import polars as pl
 
@@ -39,7 +37,7 @@ from largegnn.data.columns import (
     pick_columns,
     triples_of,
 )
-from largegnn.data.compression import as_stream, compression_of, read_chunks
+from largegnn.data.compression import compression_of, read_chunks
 from largegnn.data.shown import listed, shown
 from largegnn.errors import InputError
 
@@ -48,6 +46,7 @@ __all__ = ["PARQUET"]
 _log = logging.getLogger(__name__)
 _ROWS = 500_000
 _MAGIC = b"PAR1"
+_SPARE_SECONDS, _SECONDS_PER_MB = 60, 10
 _CHECK = Path(__file__).with_name("parquet_check.py")
 _NO_VALUES = ("List", "Array", "Struct", "Object", "Binary", "Null")
 _XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -60,14 +59,13 @@ _DATATYPES = {
     "Datetime": f"{_XSD}dateTime",
 }
 _Batch = TypeVar("_Batch")
-_Pick = Callable[[list[tuple[str, str]]], dict[str, str]]
 
 
 def _read(path: Path, roles: Roles, convert: Callable[[Rows], _Batch]) -> Iterator[_Batch]:
     """The batches of a file with columns for all `roles`."""
-    with _decompressed(path) as plain:
-        columns, num_rows = _check(path, plain, lambda found: _pick(path, found, roles))
-        for rows, first_row in _rows(path, plain, columns, num_rows):
+    with _checked(path) as plain:
+        columns = _pick(path, plain, roles)
+        for rows, first_row in _rows(path, plain, columns):
             if roles is NAMES:
                 rows = replace(rows, frame=rows.frame.with_columns(pl.col("name").fill_null("")))
             for name in roles.names:
@@ -75,40 +73,35 @@ def _read(path: Path, roles: Roles, convert: Callable[[Rows], _Batch]) -> Iterat
             yield convert(rows)
 
 
-def read_parquet_entities(path: Path, key: str) -> Iterator[TripleBatch]:
+def _read_entities(path: Path, key: str) -> Iterator[TripleBatch]:
     """Rows of a Parquet file as entities; columns that hold no plain values are left out."""
-    with _decompressed(path) as plain:
-        kinds: dict[str, str] = {}
-
-        def pick(columns: list[tuple[str, str]]) -> dict[str, str]:
-            find_key(path, [name for name, _ in columns], key)
-            kinds.update((name, kind) for name, kind in columns if not kind.startswith(_NO_VALUES))
-            if len(kinds) < len(columns):
-                left_out = [name for name, kind in columns if name not in kinds]
-                _log.warning("%s: columns that hold no plain values are left out: %s", path, listed(left_out))
-            return {name: name for name in kinds}
-
-        columns, num_rows = _check(path, plain, pick)
-        words = list(columns)
+    with _checked(path) as plain:
+        columns = _columns(plain)
+        find_key(path, list(columns), key)
+        kinds = {name: kind for name, kind in columns.items() if not kind.startswith(_NO_VALUES)}
+        if len(kinds) < len(columns):
+            left_out = [name for name in columns if name not in kinds]
+            _log.warning("%s: columns that hold no plain values are left out: %s", path, listed(left_out))
+        words = list(kinds)
         key_index = find_key(path, words, key)
         _refuse_no_names(path, words[key_index], kinds[words[key_index]])
         datatypes = {index: _DATATYPES.get(kinds[word].partition("(")[0], "") for index, word in enumerate(words)}
-        for rows, first_row in _rows(path, plain, columns, num_rows):
+        for rows, first_row in _rows(path, plain, dict(zip(words, words, strict=True))):
             _refuse_missing(path, "key", rows.frame[words[key_index]], first_row)
             yield entities_of(rows, words, key_index, datatypes)
 
 
-def _rows(path: Path, plain: Path, columns: Mapping[str, str], num_rows: int) -> Iterator[tuple[Rows, int]]:
+def _columns(plain: Path) -> dict[str, str]:
+    """The type of each column."""
+    return {name: str(dtype) for name, dtype in pl.scan_parquet(plain, glob=False).collect_schema().items()}
+
+
+def _rows(path: Path, plain: Path, columns: Mapping[str, str]) -> Iterator[tuple[Rows, int]]:
     """The columns as text, by our names for them, some rows at a time, and the number of rows before."""
-    table = pl.scan_parquet(plain, glob=False).select(
-        pl.col(column).cast(pl.String).alias(name) for name, column in columns.items()
-    )
-    for first_row in range(0, num_rows, _ROWS):
-        try:
-            frame = table.slice(first_row, _ROWS).collect()
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-            raise _damaged(path, str(error)) from None
-        yield Rows(frame, partial(_row_location, path, first_row)), first_row
+    table = pl.scan_parquet(plain, glob=False)
+    texts = table.select(pl.col(column).cast(pl.String).alias(name) for name, column in columns.items())
+    for first_row in range(0, int(table.select(pl.len()).collect().item()), _ROWS):
+        yield Rows(texts.slice(first_row, _ROWS).collect(), partial(_row_location, path, first_row)), first_row
 
 
 def _row_location(path: Path, first_row: int, row: int) -> str:
@@ -132,20 +125,22 @@ def _refuse_no_names(path: Path, name: str, dtype: str) -> None:
 
 
 @contextmanager
-def _decompressed(path: Path) -> Iterator[Path]:
-    """The path of a plain Parquet file: the one given, or a scratch file with its decompressed bytes."""
+def _checked(path: Path) -> Iterator[Path]:
+    """The path of a plain Parquet file that can be read: the one given, or a scratch file with decompressed bytes."""
     if compression_of(path) is None:
+        _check(path, path)
         yield path
         return
     with tempfile.TemporaryDirectory() as folder:
         plain = Path(folder) / "plain.parquet"
-        with plain.open("wb") as file, as_stream(read_chunks(path)) as stream:
-            shutil.copyfileobj(stream, file, 1 << 20)
+        with plain.open("wb") as file:
+            file.writelines(read_chunks(path))
+        _check(path, plain)
         yield plain
 
 
-def _check(path: Path, plain: Path, pick: _Pick) -> tuple[dict[str, str], int]:
-    """Read the file in another process: the columns that `pick` chooses, and the number of rows."""
+def _check(path: Path, plain: Path) -> None:
+    """Read the file in another process, which it may end."""
     with plain.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - len(_MAGIC)))
         if file.read() != _MAGIC:
@@ -155,41 +150,18 @@ def _check(path: Path, plain: Path, pick: _Pick) -> tuple[dict[str, str], int]:
                 expected=f"a file that ends with {_MAGIC.decode()}",
                 fix="fetch or make the file again",
             )
-    with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-P", os.fspath(_CHECK), os.fspath(plain), str(os.getpid())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            # One thread: more would take more memory than the rows.
-            env={**os.environ, "POLARS_MAX_THREADS": "1", "RUST_BACKTRACE": "0"},
-        )
-        try:
-            columns = pick(_answer(path, process, errors)["columns"])
-            wanted = json.dumps(list(columns.values())).encode("utf-8") + b"\n"
-            return columns, int(_answer(path, process, errors, wanted)["rows"])
-        finally:
-            process.kill()
-            process.communicate()
-
-
-def _answer(path: Path, process: subprocess.Popen[bytes], errors: Any, question: bytes = b"") -> dict[str, Any]:
-    """The next line of the other process; an `InputError` if the file is damaged or ended that process."""
-    assert process.stdin is not None
-    assert process.stdout is not None
+    # One thread: more would take more memory than the rows.
+    environment = {**os.environ, "POLARS_MAX_THREADS": "1", "RUST_BACKTRACE": "0"}
+    command = [sys.executable, "-P", os.fspath(_CHECK), os.fspath(plain)]
+    seconds = _SPARE_SECONDS + _SECONDS_PER_MB * (plain.stat().st_size >> 20)
     try:
-        process.stdin.write(question)
-        process.stdin.flush()
-        answer: dict[str, Any] = json.loads(process.stdout.readline())
-    except (BrokenPipeError, ValueError):
-        status = process.wait()
-        errors.seek(0)
-        lines = errors.read(10_000).decode("utf-8", "replace").strip().splitlines()
-        ended = signal.Signals(-status).name if status < 0 else f"exit code {status}"
-        raise _damaged(path, f"reading it ended with {ended}" + (f": {lines[-1]}" if lines else "")) from None
-    if "error" in answer:
-        raise _damaged(path, answer["error"])
-    return answer
+        done = subprocess.run(command, env=environment, capture_output=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        raise _damaged(path, f"reading it takes more than {seconds} s") from None
+    if done.returncode:
+        lines = done.stderr[-10_000:].decode("utf-8", "replace").strip().splitlines()
+        ended = f"reading it ended with {signal.Signals(-done.returncode).name}: " if done.returncode < 0 else ""
+        raise _damaged(path, ended + (lines[-1] if lines else "no reason given"))
 
 
 def _damaged(path: Path, reason: str) -> InputError:
@@ -201,9 +173,10 @@ def _damaged(path: Path, reason: str) -> InputError:
     )
 
 
-def _pick(path: Path, columns: list[tuple[str, str]], roles: Roles) -> dict[str, str]:
+def _pick(path: Path, plain: Path, roles: Roles) -> dict[str, str]:
     """The column for each role, by name."""
-    words = [name for name, _ in columns]
+    kinds = _columns(plain)
+    words = list(kinds)
     picked = pick_columns(words, roles)
     if picked is None:
         raise InputError(
@@ -217,7 +190,7 @@ def _pick(path: Path, columns: list[tuple[str, str]], roles: Roles) -> dict[str,
             else "rename the columns",
         )
     for name in roles.names:
-        _refuse_no_names(path, *columns[picked[name]])
+        _refuse_no_names(path, words[picked[name]], kinds[words[picked[name]]])
     return {name: words[index] for name, index in picked.items()}
 
 
@@ -226,5 +199,5 @@ PARQUET = Reader(
     links=partial(_read, roles=LINKS, convert=links_of),
     suffixes=(".parquet", ".pq"),
     names=partial(_read, roles=NAMES, convert=names_of),
-    rows=read_parquet_entities,
+    rows=_read_entities,
 )

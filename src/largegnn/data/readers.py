@@ -16,13 +16,13 @@ from urllib.parse import quote
 import polars as pl
 
 from largegnn.data.batch import Block, LinkBatch, LiteralBatch, ReadCounts, TripleBatch, no_names
+from largegnn.data.coding import CodedBatch
 from largegnn.data.columns import without_brackets
 from largegnn.data.compression import compression_of
 from largegnn.data.iri import PACKED
 from largegnn.data.lines import LineBlock, LineEnds, line_blocks, table_line_ends, with_line_feeds
 from largegnn.data.literal_syntax import parse_literals, tidied
 from largegnn.data.recognise import looks_like_triples, plain_name, recognise, recognise_table
-from largegnn.data.vocabulary import CodedBatch
 from largegnn.errors import InputError
 from largegnn.machine.pieces import map_pieces
 from largegnn.parts import READERS

@@ -36,11 +36,9 @@ def plain_name(path: Path) -> Path:
 
 def recognise(path: Path, num_columns: int) -> str:
     """The format of a file whose tables have `num_columns` columns; a name in `READERS`."""
-    head = read_head(path, _HEAD)
+    head = _head(path, expected="triples or links, one a line")
     named = _named_format(plain_name(path).suffix.lower())
-    if not head.strip() and len(head) < _HEAD:
-        raise InputError("the file is empty", where=str(path), expected="triples or links, one a line")
-    if head.startswith(b"PAR1") and not _is_text(head):
+    if _is_parquet(head):
         return "parquet"
     if named == "ttl":
         return "nt" if _content_format(head, num_columns) == "nt" else "ttl"
@@ -58,13 +56,18 @@ def recognise(path: Path, num_columns: int) -> str:
 
 def recognise_table(path: Path) -> str:
     """The format of a table with any number of columns; a name in `READERS`."""
-    head = read_head(path, _HEAD)
-    if not head.strip() and len(head) < _HEAD:
-        raise InputError("the file is empty", where=str(path), expected="a table with a row for each entity")
-    if head.startswith(b"PAR1") and not _is_text(head):
+    head = _head(path, expected="a table with a row for each entity")
+    if _is_parquet(head):
         return "parquet"
     first = head.lstrip(b"\r\n").partition(b"\n")[0]
     return _named_format(plain_name(path).suffix.lower()) or ("tsv" if b"\t" in first else "csv")
+
+
+def _head(path: Path, expected: str) -> bytes:
+    head = read_head(path, _HEAD)
+    if not head.strip() and len(head) < _HEAD:
+        raise InputError("the file is empty", where=str(path), expected=expected)
+    return head
 
 
 def looks_like_triples(path: Path) -> bool:
@@ -105,9 +108,10 @@ def _content_format(head: bytes, num_columns: int) -> str | None:
     return "tsv" if any("\t" in line for line in lines) else None
 
 
-def _is_text(head: bytes) -> bool:
-    """Whether the first bytes of a file are plainly text; the last character may be cut."""
-    return not _CONTROL.search(head) and "\ufffd" not in head.decode("utf-8", "replace")[:-1]
+def _is_parquet(head: bytes) -> bool:
+    """Whether a file begins as Parquet and is not plainly text; the last character may be cut."""
+    is_text = not _CONTROL.search(head) and "\ufffd" not in head.decode("utf-8", "replace")[:-1]
+    return head.startswith(b"PAR1") and not is_text
 
 
 def _shown(head: bytes) -> str:

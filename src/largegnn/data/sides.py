@@ -1,12 +1,13 @@
-"""Read one graph from its files: triples with provisional codes, literals, names, and the ids of an id folder.
+"""Read one graph from its files, number it, and put two numbered graphs together as a task.
 
-In: the files of a pair and which side is wanted. Out: a `Side`, then with the links a `NumberedSide`: ids of
-its own that start at 0. Unknown names of a name file are counted, and refused if all are unknown.
+In: the files of a pair and which side is wanted. Out: a `Side` in provisional codes; with the links a `NumberedSide`,
+ids of its own that start at 0; of two of them the task, its names and its literals. Unknown names of a name file are
+counted, and refused if all are unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -14,31 +15,24 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from largegnn.artifacts import IntArray
+from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
+from largegnn.artifacts.literals import Literals
 from largegnn.data.batch import ReadCounts, TripleBatch, no_names
+from largegnn.data.coding import CodedBatch, CodedGraph, CodedLiterals, code_batches, join_literals, number_triples
 from largegnn.data.inputs import PairFiles
-from largegnn.data.literal_rows import CodedLiterals, LiteralCoder, LiteralRows
 from largegnn.data.near import near_names
 from largegnn.data.readers import coded_attributes, coded_triples, read_links, read_names, read_rows
 from largegnn.data.shown import listed, shown
-from largegnn.data.vocabulary import (
-    CodedBatch,
-    CodedGraph,
-    code_batches,
-    distinct,
-    lookup,
-    number_names,
-    number_triples,
-)
+from largegnn.data.vocabulary import distinct, lookup, number_names, refuse_too_many, to_strings
 from largegnn.errors import InputError
 from largegnn.settings import DataSettings
 
-__all__ = ["SIDES", "NumberedSide", "Side", "link_translator", "read_side"]
+__all__ = ["SIDES", "NumberedSide", "Side", "TwoSides", "link_translator", "read_side"]
 
 SIDES = ("source", "target")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NumberedSide:
     """One graph in final ids of its own, starting at 0.
 
@@ -48,28 +42,73 @@ class NumberedSide:
     entities: pl.Series
     relations: pl.Series
     triples: IntArray
-    literals: tuple[LiteralRows, ...]
-    num_alone: int
-    num_unknown_names: int
+    literals: tuple[pl.DataFrame, ...] = ()
+    num_alone: int = 0
+    num_unknown_names: int = 0
 
     def count_isolated(self) -> int:
         """Entities in no triple."""
-        in_triples = np.zeros(len(self.entities), dtype=bool)
-        in_triples[self.triples[:, 0]] = True
-        in_triples[self.triples[:, 2]] = True
-        return int((~in_triples).sum())
+        return len(self.entities) - len(np.unique(self.triples[:, ::2]))
+
+
+@dataclass(frozen=True, eq=False)
+class TwoSides:
+    """Two graphs about to become a task: source entities first, then target ones; relations likewise."""
+
+    source: NumberedSide
+    target: NumberedSide
+
+    def __post_init__(self) -> None:
+        source, target = self.source, self.target
+        refuse_too_many(
+            entities=len(source.entities) + len(target.entities),
+            relations=len(source.relations) + len(target.relations),
+            triples=len(source.triples) + len(target.triples),
+        )
+
+    @property
+    def entities(self) -> tuple[pl.Series, pl.Series]:
+        """The names of either side's entities, in the order of their ids."""
+        return self.source.entities, self.target.entities
+
+    def names(self) -> TaskNames:
+        """The names of all ids."""
+        relations = pl.concat([self.source.relations, self.target.relations])
+        return TaskNames(to_strings(pl.concat(self.entities)), to_strings(relations))
+
+    def task(self, splits: Mapping[str, IntArray], reviewed: IntArray, forbidden: IntArray) -> AlignmentTask:
+        """The task with its links."""
+        offset, relation_offset = len(self.source.entities), len(self.source.relations)
+        shift = np.array([offset, relation_offset, offset], dtype=np.int32)
+        return AlignmentTask(
+            num_source_entities=offset,
+            num_target_entities=len(self.target.entities),
+            num_source_relations=relation_offset,
+            num_target_relations=len(self.target.relations),
+            triples=np.concatenate([self.source.triples, self.target.triples + shift]),
+            train_links=splits["train"],
+            valid_links=splits["valid"],
+            test_links=splits["test"],
+            reviewed=reviewed,
+            forbidden=forbidden,
+        )
+
+    def literals(self, *others: pl.DataFrame) -> Literals:
+        """The literals of both, and others that have the ids of the task already."""
+        shift = pl.col("entity") + len(self.source.entities)
+        moved = (part.with_columns(shift) for part in self.target.literals)
+        return join_literals([*others, *self.source.literals, *moved])
 
 
 @dataclass(frozen=True)
 class Side:
     """One graph as read: coded triples and literals, names from a file, and the entities an id folder lists.
 
-    `literals` is None where literals are not kept; then entities that have nothing else are left out.
+    Where literals are not kept, entities that have nothing else are left out.
     """
 
     graph: CodedGraph
     counts: ReadCounts
-    literals: CodedLiterals | None = None
     names: CodedLiterals | None = None
     name_file: Path | None = None
     name_of_id: pl.DataFrame | None = None
@@ -88,10 +127,11 @@ class Side:
         graph = self.graph
         structural = distinct([graph.entity_names, self.listed(), *linked])
         alone = graph.attribute_entities.filter(pl.Series(lookup(graph.attribute_entities, structural) < 0))
-        kept = structural if self.literals is None else pl.concat([structural, alone])
+        literals = graph.literals
+        kept = structural if literals is None else pl.concat([structural, alone])
         entities, relations = number_names(kept, salt), number_names(graph.relation_names, salt + 2)
         triples = number_triples(graph, entities, relations)
-        parts = [] if self.literals is None else [self.literals.with_ids(lookup(self.literals.head_names, entities))]
+        parts = [] if literals is None else [literals.with_ids(lookup(literals.head_names, entities))]
         num_unknown = 0
         if self.names is not None:
             ids = lookup(self.names.head_names, entities)
@@ -110,11 +150,10 @@ def read_side(files: PairFiles, side: int, settings: DataSettings, keep_literals
     batches = read_rows(path, key, settings.format) if key else coded_triples(path, settings.format, keep_literals)
     if attributes is not None:
         batches = chain(batches, coded_attributes(attributes, keep_literals))
-    coder = LiteralCoder()
-    graph = code_batches(batches, coder.add if keep_literals else None)
+    graph = code_batches(batches, keep_literals)
     if not len(graph.triples):
         _refuse_no_triples(graph, SIDES[side], path, keep_literals)
-    read = Side(graph, graph.counts, coder.finish() if keep_literals else None)
+    read = Side(graph, graph.counts)
     if names is not None and keep_literals:
         read = _with_names(read, names)
     if files.entity_ids is None:
@@ -123,12 +162,11 @@ def read_side(files: PairFiles, side: int, settings: DataSettings, keep_literals
 
 
 def _with_names(side: Side, path: Path) -> Side:
-    coder = LiteralCoder()
-    found = code_batches(read_names(path), coder.add)
+    found = code_batches(read_names(path), keep_literals=True)
     if not found.num_attribute_triples:
         raise InputError("the file holds no names", where=str(path), expected="two columns: entity, name")
     counts = ReadCounts.total([side.counts, found.counts])
-    return replace(side, names=coder.finish(), name_file=path, counts=counts)
+    return replace(side, names=found.literals, name_file=path, counts=counts)
 
 
 def _with_ids(side: Side, files: PairFiles, index: int) -> Side:
@@ -139,15 +177,16 @@ def _with_ids(side: Side, files: PairFiles, index: int) -> Side:
         graph,
         entity_names=_translate(graph.entity_names, name_of_id, path),
         attribute_entities=_translate_known(graph.attribute_entities, name_of_id).unique(),
+        literals=_translate_heads(graph.literals, name_of_id),
     )
     if files.relation_ids is not None:
         relations = _read_ids(files.relation_ids[index])
         graph = replace(graph, relation_names=_translate(graph.relation_names, relations, path))
-    literals, names = (
-        None if coded is None else replace(coded, head_names=_translate_known(coded.head_names, name_of_id))
-        for coded in (side.literals, side.names)
-    )
-    return replace(side, graph=graph, literals=literals, names=names, name_of_id=name_of_id)
+    return replace(side, graph=graph, names=_translate_heads(side.names, name_of_id), name_of_id=name_of_id)
+
+
+def _translate_heads(coded: CodedLiterals | None, name_of_id: pl.DataFrame) -> CodedLiterals | None:
+    return None if coded is None else replace(coded, head_names=_translate_known(coded.head_names, name_of_id))
 
 
 def link_translator(source: Side, target: Side) -> Callable[[pl.Series, int, Path], pl.Series] | None:

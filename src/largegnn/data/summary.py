@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from largegnn.artifacts import AlignmentTask
 
-__all__ = ["LoadSummary", "log_summary"]
+__all__ = ["LoadSummary", "ReadCounts", "log_summary"]
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
+class ReadCounts:
+    """What was left out of a file or changed in it.
+
+    `triple_terms` are statements about triples; `other_statements` are not links; `cut_values` were too long;
+    `broken_languages` are invalid language tags; `dropped_literals` had no entity, no predicate or no value.
+    """
+
+    byte_order_marks: int = 0
+    blank_lines: int = 0
+    comment_lines: int = 0
+    header_rows: int = 0
+    graph_names: int = 0
+    triple_terms: int = 0
+    other_statements: int = 0
+    cut_values: int = 0
+    broken_languages: int = 0
+    dropped_literals: int = 0
+
+    @classmethod
+    def total(cls, counts: Iterable[ReadCounts]) -> ReadCounts:
+        """The sum of several counts."""
+        rows = [dataclasses.astuple(one) for one in counts]
+        return cls(*map(sum, zip(*rows, strict=True)))
+
+
+@dataclass(frozen=True)
 class LoadSummary:
-    """What was read, dropped and noticed on the way; pairs of numbers are (source, target).
+    """What was read, dropped and noticed on the way; pairs are (source, target), `read` counts what each file held.
 
     Attribute triples are statements with a literal as in the files; `num_literals` of them are distinct and
     kept. Entities with attributes alone, which no triple and no link mentions, are in the task only if literals are
@@ -23,28 +51,20 @@ class LoadSummary:
 
     layout: str
     num_triples_read: tuple[int, int]
-    num_duplicate_triples: tuple[int, int]
-    num_attribute_triples: tuple[int, int]
-    num_attribute_only_entities: tuple[int, int]
-    num_isolated_entities: tuple[int, int]
-    num_named_graphs: tuple[int, int]
-    num_repeated_links: int
-    num_skipped_links: int
-    num_many_to_one_links: int
-    num_held_out_links: int
-    num_triple_terms: tuple[int, int] = (0, 0)
-    num_blank_lines: tuple[int, int] = (0, 0)
-    num_comment_lines: tuple[int, int] = (0, 0)
-    num_header_rows: tuple[int, int] = (0, 0)
-    num_byte_order_marks: tuple[int, int] = (0, 0)
-    num_other_link_statements: int = 0
+    read: tuple[ReadCounts, ReadCounts] = (ReadCounts(), ReadCounts())
+    num_duplicate_triples: tuple[int, int] = (0, 0)
+    num_attribute_triples: tuple[int, int] = (0, 0)
+    num_attribute_only_entities: tuple[int, int] = (0, 0)
+    num_isolated_entities: tuple[int, int] = (0, 0)
     num_literals: tuple[int, int] = (0, 0)
     num_predicates: tuple[int, int] = (0, 0)
-    num_cut_values: tuple[int, int] = (0, 0)
-    num_broken_languages: tuple[int, int] = (0, 0)
-    num_dropped_literals: tuple[int, int] = (0, 0)
     num_unknown_names: tuple[int, int] = (0, 0)
     num_repeated_keys: tuple[int, int] = (0, 0)
+    num_other_link_statements: int = 0
+    num_repeated_links: int = 0
+    num_skipped_links: int = 0
+    num_many_to_one_links: int = 0
+    num_held_out_links: int = 0
     num_accepted_decisions: int = 0
     num_rejected_decisions: int = 0
 
@@ -52,8 +72,20 @@ class LoadSummary:
     def of_task(cls, task: AlignmentTask) -> LoadSummary:
         """The summary of a task that was not read from files: nothing was dropped."""
         sides = (task.num_source_triples, len(task.triples) - task.num_source_triples)
-        none = (0, 0)
-        return cls("in memory", sides, none, none, none, none, none, 0, 0, 0, 0)
+        return cls("in memory", sides)
+
+
+_READ = {
+    "graph_names": "graph names of quads dropped",
+    "triple_terms": "statements about triples left out",
+    "blank_lines": "blank lines skipped",
+    "comment_lines": "comment lines skipped",
+    "header_rows": "header rows skipped",
+    "byte_order_marks": "byte-order marks skipped",
+    "cut_values": "values cut at 10,000 characters",
+    "broken_languages": "invalid language tags, left out",
+    "dropped_literals": "literals without an entity, a predicate or a value, left out",
+}
 
 
 def log_summary(summary: LoadSummary, keep_literals: bool) -> None:
@@ -64,17 +96,9 @@ def log_summary(summary: LoadSummary, keep_literals: bool) -> None:
         ("attribute triples counted and kept out of the structure", summary.num_attribute_triples),
         (f"entities with attributes alone, in no triple and no link, {alone}", summary.num_attribute_only_entities),
         ("entities in no triple, kept as isolated", summary.num_isolated_entities),
-        ("graph names of quads dropped", summary.num_named_graphs),
-        ("statements about triples left out", summary.num_triple_terms),
-        ("blank lines skipped", summary.num_blank_lines),
-        ("comment lines skipped", summary.num_comment_lines),
-        ("header rows skipped", summary.num_header_rows),
-        ("byte-order marks skipped", summary.num_byte_order_marks),
         ("literals kept", summary.num_literals),
-        ("values cut at 10,000 characters", summary.num_cut_values),
-        ("invalid language tags, left out", summary.num_broken_languages),
-        ("literals without an entity, a predicate or a value, left out", summary.num_dropped_literals),
         ("rows of a table with a key that another row has too, joined", summary.num_repeated_keys),
+        *((text, tuple(getattr(side, name) for side in summary.read)) for name, text in _READ.items()),
     )
     for text, (source, target) in pairs:
         if source or target:

@@ -9,15 +9,16 @@ width is an `InputError` that names its line, and the likely cause where the lin
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -80,35 +81,24 @@ def _line_ends(path: Path, separator: str) -> LineEnds:
     return table_line_ends(path) if separator == "\t" else "any"
 
 
-def _first_rows(path: Path, separator: str) -> tuple[list[list[str]], bytes]:
-    """The first rows of a table, as many as can be split, and the text of their block."""
+def _first_rows(path: Path, separator: str) -> list[list[str]]:
+    """The first rows of a table, as many as can be split."""
     ends = _line_ends(path, separator)
     block = next((block for block in line_blocks(path, ends) if block.text.strip(b"\r\n")), LineBlock(b"", 1))
-    text, rows = block.text[:_FIRST_BYTES], []
-    try:
-        for _, row in _split_plainly(text, separator, ends):
-            if row:
-                rows.append(row)
-            if len(rows) == _FIRST_ROWS:
-                break
-    except csv.Error:
-        pass  # the line is named when the rows are read
-    is_cut = len(text) < len(block.text) and 1 < len(rows) < _FIRST_ROWS
-    return rows[:-1] if is_cut else rows, block.text
-
-
-def _split_plainly(text: bytes, separator: str, ends: LineEnds) -> Iterator[tuple[int, list[str]]]:
-    """Rows by the rules of the format, each with the number of lines before it; a blank line is []."""
+    text = with_line_feeds(block.text[:_FIRST_BYTES], ends).decode("utf-8", "replace")
+    lines = text.split("\n")[:-1] or [text]  # the last one may be cut
     if separator == "\t":
-        for line, row in enumerate(with_line_feeds(text, ends).removesuffix(b"\n").split(b"\n")):
-            yield line, row.decode("utf-8", "replace").split("\t") if row else []
-    else:
-        yield from _csv_rows(io.StringIO(text.decode("utf-8", "replace"), newline=""), separator)
+        return [line.split("\t") for line in lines[:_FIRST_ROWS] if line]
+    rows: list[list[str]] = []
+    with contextlib.suppress(csv.Error):  # the line is named when the rows are read
+        rows.extend(row for _, row in islice(_csv_rows(f"{line}\n" for line in lines), _FIRST_ROWS) if row)
+    return rows
 
 
-def _csv_rows(lines: Any, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """Rows by the rules of CSV, each with the number of lines before it; a blank line is []."""
     csv.field_size_limit(_LONGEST_FIELD)
-    reader, line = csv.reader(lines, delimiter=separator, strict=True), 0
+    reader, line = csv.reader(lines, strict=True), 0
     try:
         for row in reader:
             yield line, row
@@ -119,52 +109,37 @@ def _csv_rows(lines: Any, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 def _columns_of(path: Path, separator: str, roles: Roles) -> _Columns:
     """The columns of a table, as its first row names them."""
-    rows, text = _first_rows(path, separator)
+    rows = _first_rows(path, separator)
     words = rows[0] if rows else []
     picked = pick_columns(words, roles)
-    if roles is TRIPLES:
-        _refuse_wide_table(path, rows, is_named=picked is not None)
-    if picked is not None and not _stand_again(words, text, separator):
+    # Words of one or two letters may be names: then `s p o` is a triple, not a header.
+    is_short = all(len(plain_word(word)) <= 2 for word in words)
+    if picked is not None and not (is_short and any(set(words) & set(row) for row in rows[1:])):
         return _Columns(len(words), picked, tuple(words))
-    if roles is TRIPLES and {len(row) for row in rows} == {3}:
-        _refuse_table(path, rows)
+    if roles is TRIPLES and len(rows) > 1:
+        if _is_table(words, rows[1:], is_named=picked is not None):
+            raise table_without_key(str(path), words)
         _warn_of_header(path, rows)
     return _Columns.in_order(roles)
 
 
-def _stand_again(words: Sequence[str], text: bytes, separator: str) -> bool:
-    """Whether words of one or two letters are names of other rows too: then `s p o` is a triple, not a header."""
-    if any(len(plain_word(word)) > 2 for word in words):
+def _is_table(words: list[str], rows: list[list[str]], is_named: bool) -> bool:
+    """Whether the rows are entities: what would be relations hardly repeats below a header, nor do the heads."""
+    widths = {len(words), *map(len, rows[:_COMPARED_WIDTHS])}
+    if is_named or len(widths) > 1 or not looks_like_header(words):
         return False
-    others, between = b"\n" + with_line_feeds(text).partition(b"\n")[2], separator.encode()
-    names = [word.encode("utf-8") for word in words]
-    return any(b"\n" + name + between in others or between + name + b"\n" in others for name in names)
-
-
-def _refuse_wide_table(path: Path, rows: list[list[str]], is_named: bool) -> None:
-    """Refuse a file whose rows are entities: a header that does not name triples above rows of the same width."""
-    words, widths = rows[0] if rows else [], {len(row) for row in rows[:_COMPARED_WIDTHS]}
-    if len(rows) < 2 or widths == {3} or len(widths) > 1 or is_named or not looks_like_header(words):
-        return
-    if len(words) > 3 or (len(words) == 2 and is_key_word(words[0])):
-        raise table_without_key(str(path), words)
-
-
-def _refuse_table(path: Path, rows: list[list[str]]) -> None:
-    """Refuse a table of three columns with a header: what would be relations hardly repeats, nor do the heads."""
-    words, columns = rows[0], list(zip(*rows[1:], strict=True))
-    if not columns or not looks_like_header(words) or len(set(columns[1])) * 2 <= len(columns[1]):
-        return
-    again = any(word in column for word, column in zip(words, columns, strict=True))
-    is_many = len(columns[0]) >= _MANY_ROWS and len(set(columns[0])) == len(columns[0])
-    if not again and (is_key_word(words[0]) or is_many):
-        raise table_without_key(str(path), words)
+    if len(words) != 3:
+        return len(words) > 3 or (len(words) == 2 and is_key_word(words[0]))
+    heads, relations, tails = zip(*(row for row in rows if len(row) == 3), strict=True)
+    if len(set(relations)) * 2 <= len(relations) or words[0] in heads or words[1] in relations or words[2] in tails:
+        return False
+    return is_key_word(words[0]) or (len(heads) >= _MANY_ROWS and len(set(heads)) == len(heads))
 
 
 def _warn_of_header(path: Path, rows: list[list[str]]) -> None:
     """Warn where the first row may be a header in words that are not known: plain words above IRIs."""
-    first, others = rows[0], rows[1:1000]
-    if len(others) < 5 or any(":" in name or "/" in name for name in first):
+    first, others = rows[0], [row for row in rows[1:1000] if len(row) == 3]
+    if len(others) < 5 or len(first) != 3 or any(":" in name or "/" in name for name in first):
         return
     if first[1] not in {row[1] for row in others} and _num_iris(others) * 10 >= 9 * len(others):
         _log.warning(
@@ -288,7 +263,7 @@ def _read_quoted(
         return Rows(frame, partial(_row_location, path, numbers), counts)
 
     try:
-        for before, row in _csv_rows(lines, separator):
+        for before, row in _csv_rows(lines):
             number = first.first_line + before
             if not row:
                 num_blank += 1
@@ -336,7 +311,7 @@ def _read_roles(path: Path, separator: str, roles: Roles, convert: Callable[[Row
 
 def _read_entities(path: Path, key: str, separator: str) -> Iterator[TripleBatch]:
     """The rows of a table as entities; its first row names the columns."""
-    words = next(iter(_first_rows(path, separator)[0]), [])
+    words = next(iter(_first_rows(path, separator)), [])
     key_index = find_key(path, words, key)
     every = _Columns(len(words), {str(index): index for index in range(len(words))}, tuple(words))
     for rows in _read(path, separator, every):

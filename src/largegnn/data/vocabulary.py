@@ -1,49 +1,38 @@
-"""Number names: triples batch by batch, then the whole graph at once.
+"""Number names: distinct names, their ids, and tables of their strings.
 
-In: batches of names. Out: sorted distinct triples of int32 ids, and the names in the order of their ids. Each batch is
-coded against its own distinct names, wherever it was read, so that the strings of a file are never all in memory; the
-vocabularies of all batches are joined at the end. Ids follow a fixed shuffle of the sorted names, salted by side: they
-depend on the set of names alone, not on the order of lines or files, and equal names on the two sides do not get near
-ids. More names than 32-bit ids are refused.
+In: columns of names. Out: names in the order of their ids, positions of names, `StringTable`s. Ids follow a fixed
+shuffle of the sorted names, salted by side: they depend on the set of names alone, not on the order of lines or files,
+and equal names on the two sides do not get near ids. More names than 32-bit ids are refused.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from largegnn.artifacts import IntArray, StringTable
-from largegnn.data.batch import LiteralBatch, ReadCounts, TripleBatch, no_names
+from largegnn.data.batch import no_names
 from largegnn.data.iri import decode_names
 from largegnn.errors import InputError
-from largegnn.machine.progress import progress
 
 __all__ = [
-    "CodedBatch",
     "CodedColumn",
-    "CodedGraph",
-    "CodedLiteralBatch",
-    "Vocabulary",
-    "code_batches",
     "distinct",
+    "join_columns",
     "lookup",
     "lookup_each",
     "name_column",
     "number_names",
-    "number_triples",
     "refuse_too_many",
     "scramble",
     "sorted_distinct",
     "to_strings",
 ]
 
-_BLOCK_ROWS = 100_000
 _LIMIT = 2**31 - 1
 # A triple joins its two entities in both directions, and both are numbered; a relation has an inverse.
 _NUMBERS_OF_ONE = {"entities": 1, "relations": 2, "triples": 2}
@@ -70,138 +59,12 @@ class CodedColumn:
         return cls(grouped["name"], codes)
 
 
-@dataclass(frozen=True, eq=False)
-class CodedLiteralBatch:
-    """Literals: what repeats as codes, values as bytes end to end with their sizes."""
-
-    columns: dict[str, CodedColumn]
-    data: npt.NDArray[Any]
-    sizes: IntArray
-
-    @classmethod
-    def of(cls, batch: LiteralBatch) -> CodedLiteralBatch:
-        """Code a batch of literals."""
-        columns = {
-            name: CodedColumn.of(getattr(batch, name)) for name in ("heads", "predicates", "datatypes", "languages")
-        }
-        data = bytearray()
-        for first in range(0, len(batch), _BLOCK_ROWS):
-            data += batch.values[first : first + _BLOCK_ROWS].str.join("").item().encode("utf-8")
-        sizes = batch.values.str.len_bytes().to_numpy().astype(np.int32)
-        return cls(columns, np.frombuffer(data, dtype=np.uint8), sizes)
-
-
-@dataclass(frozen=True, eq=False)
-class CodedBatch:
-    """Triples in codes: `ends` are the heads, then the tails.
-
-    `literals` is None where they are not kept; `literal_heads` are the entities they belong to; `listed` are the
-    entities that are kept without triples, each once, `num_listed` times in all.
-    """
-
-    ends: CodedColumn
-    relations: CodedColumn
-    literals: CodedLiteralBatch | None
-    literal_heads: pl.Series
-    num_literals: int
-    listed: pl.Series
-    num_listed: int
-    counts: ReadCounts
-
-    @classmethod
-    def of(cls, batch: TripleBatch, keep_literals: bool) -> CodedBatch:
-        """Code a batch."""
-        keeps = keep_literals and len(batch.literals) > 0
-        return cls(
-            CodedColumn.of(pl.concat([batch.heads, batch.tails])),
-            CodedColumn.of(batch.relations),
-            CodedLiteralBatch.of(batch.literals) if keeps else None,
-            batch.literals.heads.unique(),
-            len(batch.literals),
-            batch.entities.unique(),
-            len(batch.entities),
-            batch.counts,
-        )
-
-
-@dataclass(frozen=True)
-class CodedGraph:
-    """One graph with provisional codes: `triples` (m, 3) index into the two name columns; nothing is sorted yet.
-
-    `attribute_entities` have literals; `listed_entities` are kept without triples, `num_listed` times in all.
-    """
-
-    entity_names: pl.Series
-    relation_names: pl.Series
-    triples: IntArray
-    attribute_entities: pl.Series
-    num_attribute_triples: int
-    listed_entities: pl.Series
-    num_listed: int
-    counts: ReadCounts
-
-
-def code_batches(
-    batches: Iterable[TripleBatch | CodedBatch], keep: Callable[[CodedLiteralBatch], None] | None = None
-) -> CodedGraph:
-    """Code every batch, then join their vocabularies; literals are counted, and passed to `keep` if given."""
-    entities, relations = Vocabulary(), Vocabulary()
-    attribute_entities, num_attributes, counts = no_names(), 0, ReadCounts()
-    listed_entities, num_listed = no_names(), 0
-    with progress("reading", None, "triples") as work:
-        for batch in batches:
-            coded = batch if isinstance(batch, CodedBatch) else CodedBatch.of(batch, keep is not None)
-            entities.add(coded.ends)
-            relations.add(coded.relations)
-            num_attributes, num_listed = num_attributes + coded.num_literals, num_listed + coded.num_listed
-            counts = ReadCounts.total([counts, coded.counts])
-            if coded.num_literals:
-                attribute_entities = pl.concat([attribute_entities, coded.literal_heads]).unique()
-                if keep is not None and coded.literals is not None:
-                    keep(coded.literals)
-            if coded.num_listed:
-                listed_entities = pl.concat([listed_entities, coded.listed]).unique()
-            work.advance(len(coded.relations.codes) + coded.num_literals)
-    entity_names, entity_codes = entities.finish()
-    relation_names, relation_codes = relations.finish()
-    refuse_too_many(entities=len(entity_names), relations=len(relation_names), triples=sum(map(len, relation_codes)))
-    # Each batch's entity codes are its heads, then its tails.
-    triples = np.empty((sum(map(len, relation_codes)), 3), dtype=np.int32)
-    end = 0
-    for ends, middle in zip(entity_codes, relation_codes, strict=True):
-        block = triples[end : end + len(middle)]
-        block[:, 0], block[:, 1], block[:, 2] = ends[: len(middle)], middle, ends[len(middle) :]
-        end += len(middle)
-    return CodedGraph(
-        entity_names,
-        relation_names,
-        triples,
-        decode_names(attribute_entities),
-        num_attributes,
-        decode_names(listed_entities),
-        num_listed,
-        counts,
-    )
-
-
-class Vocabulary:
-    """Columns of names, each coded against its own distinct names until all are read."""
-
-    def __init__(self) -> None:
-        self._names: list[pl.Series] = []
-        self._codes: list[IntArray] = []
-
-    def add(self, column: CodedColumn) -> None:
-        """Add one more column."""
-        self._names.append(column.names)
-        self._codes.append(column.codes)
-
-    def finish(self) -> tuple[pl.Series, list[IntArray]]:
-        """The distinct names of all columns, and the code of each name of each column."""
-        own = [decode_names(names) for names in self._names]
-        every = CodedColumn.of(pl.concat([no_names(), *own]))
-        code_of = np.split(every.codes, np.cumsum([len(names) for names in own])[:-1]) if own else []
-        return every.names, [code[codes] for code, codes in zip(code_of, self._codes, strict=True)]
+def join_columns(columns: Sequence[CodedColumn]) -> tuple[pl.Series, list[IntArray]]:
+    """The distinct names of all columns, packed ones decoded, and the code of each name of each column."""
+    own = [decode_names(column.names) for column in columns]
+    every = CodedColumn.of(pl.concat([no_names(), *own]))
+    code_of = np.split(every.codes, np.cumsum([len(names) for names in own])[:-1]) if own else []
+    return every.names, [code[column.codes] for code, column in zip(code_of, columns, strict=True)]
 
 
 def lookup(names: pl.Series, among: pl.Series) -> IntArray:
@@ -239,16 +102,6 @@ def scramble(size: int, salt: int) -> IntArray:
     return np.argsort(mixed ^ (mixed >> np.uint64(31)), kind="stable")
 
 
-def number_triples(graph: CodedGraph, entities: pl.Series, relations: pl.Series) -> IntArray:
-    """The distinct triples of a graph in final ids, sorted by head, relation and tail, (m, 3) int32."""
-    entity_ids = lookup(graph.entity_names, entities)
-    relation_ids = lookup(graph.relation_names, relations)
-    triples = np.empty_like(graph.triples)
-    triples[:, 0], triples[:, 2] = entity_ids[graph.triples[:, 0]], entity_ids[graph.triples[:, 2]]
-    triples[:, 1] = relation_ids[graph.triples[:, 1]]
-    return sorted_distinct(triples, (len(entities), len(relations), len(entities)))
-
-
 def sorted_distinct(rows: IntArray, limits: tuple[int, ...]) -> IntArray:
     """The distinct rows of an integer matrix in lexicographic order; column c holds 0 .. limits[c] - 1."""
     if math.prod(limits) < 2**63:
@@ -263,11 +116,7 @@ def sorted_distinct(rows: IntArray, limits: tuple[int, ...]) -> IntArray:
         for column in reversed(range(len(limits))):
             keys, result[:, column] = np.divmod(keys, limits[column])
         return result
-    order = np.lexsort(rows.T[::-1])
-    rows = rows[order]
-    is_new = np.ones(len(rows), dtype=np.bool_)
-    is_new[1:] = np.any(rows[1:] != rows[:-1], axis=1)
-    return np.compress(is_new, rows, axis=0)
+    return np.unique(rows, axis=0)
 
 
 def to_strings(names: pl.Series) -> StringTable:

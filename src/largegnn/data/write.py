@@ -20,10 +20,11 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from largegnn.artifacts import AlignmentTask, IntArray, StringTable, TaskNames
+from largegnn.artifacts import AlignmentTask, IntArray, TaskNames
 from largegnn.artifacts.literals import Literals
 from largegnn.data.compression import SUFFIXES, compressor
 from largegnn.data.iri import PACKED, encode_names, pack_names
+from largegnn.data.vocabulary import name_column
 from largegnn.errors import InputError, StorageError
 
 __all__ = ["WRITERS", "write_pair"]
@@ -106,7 +107,7 @@ class _Pair:
 
 def _files(task: AlignmentTask, names: TaskNames, literals: Literals, form: str) -> _Files:
     """The names of the files of a format, without the suffix of a compression, and their bytes."""
-    entities, relations, predicates = map(_column, (names.entities, names.relations, literals.predicate_names))
+    entities, relations, predicates = map(name_column, (names.entities, names.relations, literals.predicate_names))
     if form in ("nt", "nq", "ttl"):
         columns = (
             _terms(column, blank) for column, blank in ((entities, True), (relations, False), (predicates, False))
@@ -182,7 +183,7 @@ def _literal_frames(
     literals: Literals, rows: slice, entities: pl.Series, predicates: pl.Series
 ) -> Iterator[pl.DataFrame]:
     """Frames of `head`, `relation` and `tail`, a hundred thousand literals at a time."""
-    datatypes, languages = _column(literals.datatype_names), _column(literals.language_names)
+    datatypes, languages = name_column(literals.datatype_names), name_column(literals.language_names)
     marks = pl.select(pl.when(datatypes == "").then(pl.lit("")).otherwise("^^<" + encode_names(datatypes, False) + ">"))
     tags = pl.select(pl.when(languages == "").then(pl.lit("")).otherwise("@" + languages))
     for first in range(rows.start, rows.stop, _LITERAL_ROWS):
@@ -216,13 +217,6 @@ def _parquet(frames: Iterable[pl.DataFrame]) -> Iterator[bytes]:
     buffer = io.BytesIO()
     pl.concat(frames).write_parquet(buffer)
     yield buffer.getvalue()
-
-
-def _column(table: StringTable) -> pl.Series:
-    parts = (range(first, min(first + _ROWS, len(table))) for first in range(0, len(table), _ROWS))
-    return pl.concat(
-        [pl.Series([], dtype=pl.String), *(pl.Series(table.take(part), dtype=pl.String) for part in parts)]
-    )
 
 
 def _numbers(count: int) -> pl.Series:

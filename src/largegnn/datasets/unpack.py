@@ -4,28 +4,26 @@ In: an archive (zip; tar, plain or packed with gzip, bzip2, xz or zstd; recognis
 data set folders. The files are unpacked into a folder beside; data sets are found by the names of their files, however
 deep they lie, their layout is checked (`find_files`), and each is renamed to its place when all are complete.
 LargeEA's files (`fr_triples_1`, `fr_triples_2`, `fr_ent_links`, two pairs in one folder) are renamed to OpenEA's.
-An archive may be hostile: `zipfile` and `tarfile` (filter "data") keep what they write below one folder; names that
-lead outside, links, devices, sparse files, more than 10,000 files and more bytes than text unpacks to are refused.
-Cost: a packed tar is on disk once as a plain one, so that damage anywhere is found before a file is taken from it.
+`zipfile` and `tarfile` (filter "data") keep what they write below one folder; links, devices, sparse files and more
+bytes than text unpacks to are refused. Of a tar each member is written as it is read; damage anywhere refuses all.
 """
 
 from __future__ import annotations
 
 import lzma
 import shutil
-import stat
 import struct
 import tarfile
 import tempfile
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath
 
-from largegnn.data.compression import SUFFIXES, first_bytes, read_chunks
+from largegnn.data.compression import SUFFIXES, as_stream, first_bytes, read_chunks
 from largegnn.data.inputs import DataInput, find_files
 from largegnn.errors import InputError, StorageError
 from largegnn.machine.atomic import write_folder
@@ -33,15 +31,15 @@ from largegnn.settings import DataSettings
 
 __all__ = ["UnpackedSet", "unpack"]
 
-# Triples shrink to a twentieth, if very regular to a two-hundredth; the largest collections have some hundred files.
-_MOST_EXPANSION, _ALWAYS_ALLOWED, _MOST_FILES = 500, 64 << 20, 10_000
+# Triples shrink to a twentieth, if very regular to a two-hundredth.
+_MOST_EXPANSION, _ALWAYS_ALLOWED = 500, 64 << 20
 _CHUNK = 1 << 20
 _MARKS = ({"rel_triples_1", "rel_triples_2"}, {"ent_ids_1", "ent_ids_2", "triples_1", "triples_2"})
 _LARGEEA = {"_triples_1": "rel_triples_1", "_triples_2": "rel_triples_2", "_ent_links": "ent_links"}
 # What the libraries raise for a damaged file; the last row comes from headers with impossible numbers and names.
 _DAMAGE = (
-    *(zipfile.BadZipFile, tarfile.TarError, EOFError, lzma.LZMAError, zlib.error),
-    *(ValueError, LookupError, OverflowError, RecursionError, MemoryError, struct.error),
+    *(zipfile.BadZipFile, tarfile.TarError, EOFError, lzma.LZMAError, zlib.error, RuntimeError),
+    *(ValueError, LookupError, OverflowError, MemoryError, struct.error),
 )
 
 
@@ -70,7 +68,7 @@ def unpack(
         try:
             files = beside / "files"
             files.mkdir()
-            _extract(archive, files, beside / "plain.tar", only)
+            _extract(archive, files, only)
             targets = _targets(_find_sets(files), files, out, top, home, only, archive)
             standing = [str(path) for path in targets.values() if _is_taken(path)]
             if standing and not force:
@@ -90,51 +88,72 @@ def unpack(
     return [UnpackedSet(*entry) for entry in zip(targets.values(), layouts, sizes, strict=True)]
 
 
-def _extract(archive: Path, folder: Path, plain: Path, only: str | None) -> None:
+def _extract(archive: Path, folder: Path, only: str | None) -> None:
     """Write the files of an archive to a folder: all, or those in the folder called `only` and at the top."""
     try:
         if first_bytes(archive, 2) == b"PK":
             _extract_zip(archive, folder, only)
         else:
-            _decompress(archive, plain)
-            _extract_tar(archive, folder, plain, only)
+            _extract_tar(archive, folder, only)
     except _DAMAGE as error:
         raise _damaged(archive, error) from None
     except OSError as error:
         if error.errno is None:  # of a decompressor
             raise _damaged(archive, error) from None
         raise
-    except RuntimeError as error:  # of zipfile, for an unknown method and for a password
-        raise InputError("the archive cannot be unpacked", where=str(archive), found=str(error)) from None
 
 
 def _extract_zip(archive: Path, folder: Path, only: str | None) -> None:
     with zipfile.ZipFile(archive) as zipped:
-        entries = [entry for entry in zipped.infolist() if not entry.is_dir()]
+        entries = [entry for entry in zipped.infolist() if not entry.is_dir() and _is_wanted(entry.filename, only)]
         num_plain, free = sum(entry.file_size for entry in entries), shutil.disk_usage(folder).free
         _check_expansion(num_plain, archive)
         if num_plain > free:
             raise StorageError(f"{archive} unpacks to {num_plain:,} bytes, but {folder.parent} has {free:,} free")
-        is_wanted = _checker(archive, only)
         for entry in entries:
-            if stat.S_IFMT(entry.external_attr >> 16) not in {0, stat.S_IFREG}:
-                raise _distrusted("the archive holds a link or a device", entry.filename, archive)
-            if entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2}:
-                # zipfile gives LZMA whatever memory the file requests.
-                raise NotImplementedError(f"compression method {entry.compress_type}, not stored, deflate or bzip2")
-            if is_wanted(entry.filename):
-                zipped.extract(entry, folder)
+            zipped.extract(entry, folder)
 
 
-def _decompress(archive: Path, plain: Path) -> None:
-    """Write the plain bytes of a tar, within bounds; its checksum is compared on the way."""
-    is_xz = first_bytes(archive, 6) == b"\xfd7zXZ\0"
-    num_plain = 0
-    with plain.open("wb") as file:
-        for chunk in _xz_chunks(archive) if is_xz else read_chunks(archive):
-            num_plain += len(chunk)
-            _check_expansion(num_plain, archive)
-            file.write(chunk)
+class _StrictMember(tarfile.TarInfo):
+    """A member whose damaged or missing header is an error; `tarfile` would take it for the end of the archive."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> _StrictMember:
+        try:
+            return super().fromtarfile(tarfile_)
+        except tarfile.HeaderError as error:
+            if type(error).__name__ == "EOFHeaderError":  # the proper end, blocks of zeros
+                raise
+            raise tarfile.ReadError(str(error)) from None
+
+
+def _extract_tar(archive: Path, folder: Path, only: str | None) -> None:
+    with (
+        as_stream(_plain_chunks(archive)) as stream,
+        tarfile.open(fileobj=stream, mode="r|", tarinfo=_StrictMember) as tar,
+    ):
+        for member in tar:
+            tar.members = []  # type: ignore[attr-defined]  # else all are kept, each with a copy of shared headers
+            if member.issparse() or not (member.isreg() or member.isdir()):
+                raise InputError(
+                    "the archive holds a link or a device, or a sparse file",
+                    where=str(archive),
+                    found=repr(member.name[:200]),
+                    fix="do not trust this file; fetch another copy",
+                )
+            if member.isreg() and _is_wanted(member.name, only):
+                tar.extract(member, folder, set_attrs=False, filter="data")
+        while stream.read(_CHUNK):  # the checksum is behind the last member
+            pass
+
+
+def _plain_chunks(archive: Path) -> Iterator[bytes]:
+    """The plain bytes of a tar, within bounds; the checksum of its compression is compared at the end."""
+    is_xz, num_plain = first_bytes(archive, 6) == b"\xfd7zXZ\0", 0
+    for chunk in _xz_chunks(archive) if is_xz else read_chunks(archive):
+        num_plain += len(chunk)
+        _check_expansion(num_plain, archive)
+        yield chunk
 
 
 def _xz_chunks(archive: Path) -> Iterator[bytes]:
@@ -143,60 +162,25 @@ def _xz_chunks(archive: Path) -> Iterator[bytes]:
             yield chunk
 
 
-def _extract_tar(archive: Path, folder: Path, plain: Path, only: str | None) -> None:
-    is_wanted = _checker(archive, only)
-    with tarfile.open(plain, "r:") as tar:
-        while (member := tar.next()) is not None:
-            tar.members = []  # type: ignore[attr-defined]  # else all are kept, each with a copy of shared headers
-            if member.issparse() or not (member.isreg() or member.isdir()):
-                raise _distrusted("the archive holds a link or a device, or a sparse file", member.name, archive)
-            if member.size < 0:
-                raise tarfile.ReadError("a negative size")
-            if member.isreg() and is_wanted(member.name):
-                tar.extract(member, folder, set_attrs=False, filter="data")
-        with plain.open("rb") as file:
-            # A damaged header ends the archive, too; a sound end is zeros alone.
-            file.seek(tar.offset)
-            chunk = file.read(_CHUNK)
-            while len(chunk) >= tarfile.BLOCKSIZE and not chunk.strip(b"\0"):
-                chunk = file.read(_CHUNK)
-                if not chunk:
-                    return
-            raise tarfile.ReadError("a damaged header, or a file that stops in the middle")
-
-
-def _checker(archive: Path, only: str | None) -> Callable[[str], bool]:
-    """A function that refuses names that cannot be trusted, and tells whether a file is wanted."""
-    known: set[PurePosixPath] = set()
-    count = 0
-
-    def is_wanted(name: str) -> bool:
-        nonlocal count
-        count += 1
-        if count > _MOST_FILES:
-            raise _over_limit(f"{_MOST_FILES:,} files", f"{count:,} files or more", archive)
-        path = PureWindowsPath(name)  # which knows both kinds of slash, and drives
-        if path.anchor or ".." in path.parts or "\0" in name:
-            raise _distrusted("the archive holds a name that leads outside its folder", name, archive)
-        parts = [part.lower() for part in path.parts]
-        if not parts or "__macosx" in parts or parts[-1].startswith("."):
-            return False
-        if PurePosixPath(*path.parts) in known:
-            raise _distrusted("the archive holds a file twice", name, archive)
-        known.add(PurePosixPath(*path.parts))
-        return only is None or only.lower() in parts or len(parts) == 1
-
-    return is_wanted
+def _is_wanted(name: str, only: str | None) -> bool:
+    """Whether a file of an archive is one of a data set, in the folder called `only` or at the top."""
+    parts = [part.lower() for part in PurePosixPath(name).parts]
+    if not parts or "__macosx" in parts or parts[-1].startswith("."):
+        return False
+    return only is None or only.lower() in parts or len(parts) == 1
 
 
 def _check_expansion(num_plain: int, archive: Path) -> None:
     """Refuse an archive that unpacks to far more bytes than text does."""
     num_packed = archive.stat().st_size
     if num_plain > max(_ALWAYS_ALLOWED, _MOST_EXPANSION * num_packed):
-        raise _over_limit(
-            f"{_MOST_EXPANSION} bytes for each compressed byte after the first {_ALWAYS_ALLOWED >> 20} MiB",
-            f"{num_plain:,} bytes or more from {num_packed:,} compressed bytes",
-            archive,
+        raise InputError(
+            "the archive unpacks to more than a data set needs",
+            where=str(archive),
+            expected=f"at most {_MOST_EXPANSION} bytes for each compressed byte after the first "
+            f"{_ALWAYS_ALLOWED >> 20} MiB, a limit that protects memory and disk",
+            found=f"{num_plain:,} bytes or more from {num_packed:,} compressed bytes",
+            fix="do not trust this file; if you do, unpack it with another program and use the folder",
         )
 
 
@@ -207,21 +191,6 @@ def _damaged(archive: Path, error: Exception) -> InputError:
         expected="zip, tar, tar.gz, tar.bz2, tar.xz or tar.zst",
         found=str(error) or "a file that stops in the middle",
         fix="fetch it again",
-    )
-
-
-def _distrusted(problem: str, name: str, archive: Path) -> InputError:
-    fix = "do not trust this file; fetch another copy"
-    return InputError(problem, where=str(archive), found=repr(name[:200]), fix=fix)
-
-
-def _over_limit(limit: str, found: str, archive: Path) -> InputError:
-    return InputError(
-        "the archive unpacks to more than a data set needs",
-        where=str(archive),
-        expected=f"at most {limit}, a limit that protects memory and disk",
-        found=found,
-        fix="do not trust this file; if you do, unpack it with another program and use the folder",
     )
 
 

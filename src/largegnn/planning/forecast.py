@@ -22,12 +22,11 @@ from largegnn.data.inputs import DataInput
 from largegnn.data.load import load_pair
 from largegnn.machine.devices import choose_device, num_processors
 from largegnn.machine.metering import available_memory_mb
-from largegnn.matching.faiss_search import MOST_EXACT
 from largegnn.matching.search import is_exact
 from largegnn.planning.plan import plan_for, seeds_warning
 from largegnn.settings import Settings
 
-__all__ = ["Forecast", "estimate_memory_mb", "estimate_seconds", "forecast", "longest_search_seconds"]
+__all__ = ["Forecast", "estimate_memory_mb", "estimate_seconds", "forecast"]
 
 _MB = 1024 * 1024
 _OUTPUT_PER_DIM = 6  # two blocks of input, first and second layer
@@ -47,7 +46,6 @@ _NUMBER_SECONDS, _APPROXIMATE_SECONDS, _LINK_SECONDS = 2e-8, 2.2e-6, 7e-5
 _TRAIN_SHARE, _SEARCH_SHARE = {"cpu": 0.25, "cuda": 0.3}, {"cpu": 0.95, "cuda": 1.5}
 _LEAST_STEP = {"cpu": 0.02, "cuda": 0.0015}
 _SIDE = 1024  # of the matrix whose product measures the speed
-_LONG_SEARCH = 60.0  # seconds that are worth a warning
 
 
 @dataclass(frozen=True)
@@ -84,18 +82,13 @@ class Forecast:
 def forecast(given: DataInput, settings: Settings) -> Forecast:
     """Read the input and estimate a run over it on this machine."""
     pair = load_pair(given, settings.data, keep_literals=settings.keep_literals)
-    task, num_literals = pair.task, 0 if pair.literals is None else len(pair.literals)
+    task, num_literals = pair.task, len(pair.literals)
     seeds_from = settings.protocol.seeds_from
     plan = plan_for(task, settings.division, settings.landmarks, settings.device)
     memory = {stage: round(mb) for stage, mb in estimate_memory_mb(task, settings, num_literals).items()}
     seconds = estimate_seconds(task, settings, plan, num_literals)
     warnings = [seeds_warning(task, seeds_from)]
-    longest, free = longest_search_seconds(task, settings), available_memory_mb()
-    if longest is not None and longest > _LONG_SEARCH:
-        warnings.append(
-            f"the search takes up to {longest:,.0f} s where inverted lists do not reach a recall of "
-            f"{settings.search.recall:g}: it is then exact; a lower search.recall avoids that"
-        )
+    free = available_memory_mb()
     stage = max(memory, key=lambda name: memory[name])
     if free is not None and memory[stage] > free:
         warnings.append(
@@ -181,15 +174,6 @@ def estimate_seconds(
         # Ranks by cosines, by CSLS and by transport: about what six searches take.
         "evaluate": 6 * _search_seconds(num_links, num_links, width, device, speed) + _LINK_SECONDS * num_links,
     }
-
-
-def longest_search_seconds(task: AlignmentTask, settings: Settings) -> float | None:
-    """Seconds of a search that begins by inverted lists and may end as an exact one; None where it cannot."""
-    device, sides, width = choose_device(settings.device), _free_entities(task, settings), _width(settings)
-    if settings.search.method != "auto" or is_exact(*sides, width, device):
-        return None
-    products = float(sides[0]) * sides[1] * width
-    return None if products > MOST_EXACT else 4 * products / (_speed(device) * _SEARCH_SHARE[device.type])
 
 
 def _free_entities(task: AlignmentTask, settings: Settings) -> tuple[int, int]:
