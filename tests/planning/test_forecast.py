@@ -209,18 +209,3 @@ def test_an_exact_search_grows_with_the_square_and_an_approximate_one_does_not()
     assert two == pytest.approx(2**1.5 * million, rel=0.01)
     exact = 4 * 1e12 * 384 / SPEED
     assert million < exact / 5
-<<<<<<< HEAD
-
-
-def test_an_approximate_search_may_become_exact_unless_that_takes_hours() -> None:
-    """100,000 a side less one seed: 4 x 99,999^2 x 384 operations at 0.95 times the speed."""
-    settings = resolve(Settings, PRESETS, overrides=["device=cpu"])
-    exact = 4 * 99_999**2 * 384 / (0.95 * SPEED)
-    assert longest_search_seconds(sized_task(100_000), settings) is None, "small enough to be exact at once"
-    at_300k = longest_search_seconds(sized_task(300_000), settings)
-    assert at_300k == pytest.approx(9 * exact, rel=0.01)
-    assert longest_search_seconds(sized_task(1_000_000), settings) is None, "never exact"
-    exactly = resolve(Settings, PRESETS, overrides=["device=cpu", "search.method=torch"])
-    assert longest_search_seconds(sized_task(300_000), exactly) is None
-=======
->>>>>>> data2
