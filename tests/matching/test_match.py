@@ -36,7 +36,7 @@ def free_links(task: AlignmentTask) -> set[tuple[int, int]]:
     return as_set(task.valid_links) | as_set(task.test_links)
 
 
-@pytest.mark.parametrize("scoring", SCORINGS.own_names)
+@pytest.mark.parametrize("scoring", list(SCORINGS))
 def test_exact_vectors_find_all_links(task: AlignmentTask, scoring: str) -> None:
     alignment, found = align(task, noisy_vectors(task, 0.0), f"match.scoring={scoring}")
     accepted = as_set(alignment.pairs[alignment.accepted])
@@ -47,7 +47,7 @@ def test_exact_vectors_find_all_links(task: AlignmentTask, scoring: str) -> None
     assert found.calibration.num_links == pytest.approx(400, rel=0.15)
 
 
-@pytest.mark.parametrize("scoring", SCORINGS.own_names)
+@pytest.mark.parametrize("scoring", list(SCORINGS))
 @pytest.mark.parametrize("selection", sorted(SELECTIONS))
 def test_what_an_alignment_holds(task: AlignmentTask, scoring: str, selection: str) -> None:
     embeddings = noisy_vectors(task, 0.7)
