@@ -227,12 +227,12 @@ def test_links_of_other_kinds_are_refused(links: Any, result: largegnn.Alignment
 
 def test_names_that_are_not_there(result: largegnn.AlignmentResult) -> None:
     for look in (result.entity, result.nearest, result.explain):
-        with pytest.raises(InputError, match="no entity is called 'nobody'"):
-            look("nobody")
+        with pytest.raises(InputError, match="no entity is called 'unknown'"):
+            look("unknown")
     with pytest.raises(InputError, match="no side 'left'"):
-        result.entity("nobody", "left")
+        result.entity("unknown", "left")
     with pytest.raises(InputError, match="no entity is called"):
-        result.evaluate(pl.DataFrame({"a": ["nobody"], "b": ["nobody"]}))
+        result.evaluate(pl.DataFrame({"a": ["unknown"], "b": ["unknown"]}))
 
 
 def test_both_graphs_may_use_a_name(frames: Frames) -> None:
@@ -275,7 +275,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("target", pl.DataFrame({"h": [["x"]], "r": ["y"], "t": ["z"]}), "a column that is no text"),
     ("seeds", pl.DataFrame({"a": ["x"], "b": [None]}), "the seeds have an empty name"),
     ("seeds", [("a", "r", "b")], "the seeds have 3 columns"),
-    ("seeds", [("nobody", "no one")], "links name entities"),
+    ("seeds", [("unknown", "no one")], "links name entities"),
     ("seeds", {"a": "b"}, "of a kind that cannot be read"),
     ("seeds", None, "nothing to start from: no seeds"),
     ("seeds", Path("nowhere.tsv"), "the file does not exist"),

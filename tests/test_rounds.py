@@ -196,7 +196,7 @@ def test_killed_between_rounds_it_ends_the_same(go_on: Callable[..., Run], monke
 def test_killed_within_a_round_it_ends_the_same(
     moment: int, go_on: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each round has three epochs, and a fresh division before each."""
+    """Each round has three epochs, and a new division before each."""
     let_harm_be(monkeypatch, itertools.repeat(False))
     clean = go_on("clean", "rounds.number=2")
     calls = [0]

@@ -46,7 +46,7 @@ def test_string_tables() -> None:
 
 
 def test_anchors_are_held_out_where_few_valid_links_are_given() -> None:
-    """A handful of valid links is joined by every tenth anchor, surest first; thirty stand for themselves."""
+    """A handful of valid links is joined by every tenth anchor, best first; thirty stand for themselves."""
     ids = np.arange(200)
     links = np.stack([ids, ids + 200], axis=1)
     task = AlignmentTask(200, 200, 1, 1, np.array([[0, 0, 1], [200, 1, 201]]), links[:5], links[5:8], links[:0])

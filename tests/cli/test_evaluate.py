@@ -70,7 +70,7 @@ def test_other_links_judge_a_run_and_nothing_is_written(finished: Path, pair: Pa
     full = call("evaluate", finished, "--test-links", tmp_path / "few", "--gold", "full", "--json").json()
     assert full["protocol"]["gold"] == "full"
     assert full["real"] == few["real"], "both readings are always in the report"
-    (tmp_path / "unknown").write_text(f"nobody\tno one\n{lines[0]}")
+    (tmp_path / "unknown").write_text(f"no entity\tno one\n{lines[0]}")
     ended = call("evaluate", finished, "--test-links", tmp_path / "unknown", expect=2)
     assert "1 of 2 links name an entity that the run does not have" in ended.stderr
     assert "--skip-unknown" in ended.stderr

@@ -106,9 +106,9 @@ def test_mistyped_names_get_near_ones(finished: Path) -> None:
         assert "written as in its file" in ended.stderr
         assert "did you mean" in ended.stderr
         assert repr(name) in ended.stderr
-    ended = call("explain", finished, "nobody at all", expect=2)
-    assert "no entity is called 'nobody at all'" in ended.stderr
+    ended = call("explain", finished, "no entity at all", expect=2)
+    assert "no entity is called 'no entity at all'" in ended.stderr
     assert "fix: " in ended.stderr
-    assert "no side 'left'" in call("explain", finished, "nobody", "--side", "left", expect=2).stderr
+    assert "no side 'left'" in call("explain", finished, "unknown", "--side", "left", expect=2).stderr
     long = call("explain", finished, "x" * 60_000, expect=2).stderr
     assert len(long) < 1_000, "a name is not printed whole"

@@ -53,8 +53,8 @@ class Server:
             with error:
                 return error.code, error.read().decode()
 
-    def stop(self, how: int = signal.SIGINT) -> str:
-        self.process.send_signal(how)
+    def stop(self, number: int = signal.SIGINT) -> str:
+        self.process.send_signal(number)
         return self.process.communicate(timeout=20)[1]
 
 
@@ -147,6 +147,6 @@ def test_serve(finished: Path) -> None:
     explained = json.loads(server.ask(f"/align?entity={urllib.parse.quote(source, safe='')}&side=source")[1])
     assert (explained["counterpart"], explained["confidence"]) == (target, pytest.approx(confidence, abs=1e-5))
     assert explained["explanation"]["candidates"]
-    assert server.ask("/align?entity=nobody")[0] == 400
+    assert server.ask("/align?entity=unknown")[0] == 400
     assert "Traceback" not in server.stop()
     assert "is not one of 'source', 'target'" in call("serve", finished, "--side", "left", expect=2).stderr

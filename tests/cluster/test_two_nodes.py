@@ -148,8 +148,8 @@ def test_names_and_values_in_pieces_give_what_the_whole_gives(
 ) -> None:
     api.generate(WORLD.model_copy(update={"literals": True}), folder=tmp_path / "pair")
     pair = api.load(tmp_path / "pair")
-    how = (pair.task, pair.names, pair.literals, ("literals",), ProtocolSettings(), CompareSettings(), 0)
-    whole = compare_literals(*how)
+    options = (pair.task, pair.names, pair.literals, ("literals",), ProtocolSettings(), CompareSettings(), 0)
+    whole = compare_literals(*options)
     for module in (grams, values_evidence):
         monkeypatch.setattr(module, "_WORTH_SENDING", 1)
     for name, size in (("_TEXTS", 70), ("_CORPUS", 90), ("_PAIRS", 1_000)):
@@ -158,7 +158,7 @@ def test_names_and_values_in_pieces_give_what_the_whole_gives(
     one_processor_here(monkeypatch)
     ran = functions_run(monkeypatch)
     with use_workers(workers):
-        found = compare_literals(*how)
+        found = compare_literals(*options)
     assert len(ran) >= 2
     assert len(whole.outcome.correspondences) >= 3
     assert len(whole.literal_evidence.pairs) > 2_000
@@ -283,8 +283,8 @@ def test_a_node_is_lost_and_its_visits_are_made_by_others(nodes: Nodes) -> None:
     added = nodes.add()
 
     class Losing(RayWorkers):
-        def visits(self, *how: Any) -> Iterator[Any]:
-            for number, result in enumerate(super().visits(*how)):
+        def visits(self, *options: Any) -> Iterator[Any]:
+            for number, result in enumerate(super().visits(*options)):
                 if number == 1 and self.num_nodes == 3:
                     nodes.remove(added)
                 yield result

@@ -67,9 +67,9 @@ def test_nothing_of_nothing(name: str) -> None:
 
 
 @every_scoring
-def test_margins_have_a_bound_and_stand_ins_are_numbers(name: str) -> None:
+def test_margins_have_a_bound_and_replacements_are_numbers(name: str) -> None:
     scoring = scoring_of(name)
     assert 0 < scoring.lone_margin < math.inf
     default = scoring.default_weights
     assert all(math.isfinite(value) for value in (*default.evidence.values(), *default.margins, default.offset))
-    assert min(default.margins) > 0, "a pair ahead of its rivals is surer than one behind"
+    assert min(default.margins) > 0, "a pair ahead of its rivals is better than one behind"

@@ -152,7 +152,7 @@ def test_id_folders(tmp_path: Path) -> None:
 class TestSeeds:
     def test_unknown_entities_are_counted_and_shown(self, toy_folder: Path) -> None:
         with (toy_folder / "train_links").open("a") as file:
-            file.writelines(f"nobody{number}\tB\n" for number in range(7))
+            file.writelines(f"unknown{number}\tB\n" for number in range(7))
         with pytest.raises(InputError, match="7 of 9 links name entities") as error:
             load_pair(pair_input(toy_folder))
         assert "nobody0, nobody1, nobody2, nobody3, nobody4" in str(error.value.found)
@@ -168,7 +168,7 @@ class TestSeeds:
         with pytest.raises(InputError, match="1 of 2 links"):
             load_pair(given)
         pair = load_pair(given, DataSettings(skip_unknown=True, valid_share=0.0))
-        assert named_links(pair, "test") == {("d", "D"), ("nobody", "E")}
+        assert named_links(pair, "test") == {("d", "D"), ("unknown", "E")}
         assert pair.summary.num_isolated_entities == (1, 0)
 
     def test_swapped_columns_are_recognised(self, toy_folder: Path) -> None:

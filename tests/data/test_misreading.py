@@ -1,4 +1,4 @@
-"""What a file says is what is read: no triple lost, none made up, and what is left out is counted."""
+"""What a file says is what is read: no triple lost, none invented, and what is left out is counted."""
 
 from __future__ import annotations
 

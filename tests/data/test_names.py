@@ -1,4 +1,4 @@
-"""Entities by name: found on either side, near names for one that nobody has, and fast for many."""
+"""Entities by name: found on either side, near names for an unknown one, and fast for many."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_name_of_the_other_side_is_not_found(names: EntityNames) -> None:
 
 
 def test_many_at_once(names: EntityNames) -> None:
-    found = names.find_all(["both", "Q90", "Q64", "nobody", "both"], "target")
+    found = names.find_all(["both", "Q90", "Q64", "unknown", "both"], "target")
     assert found.tolist() == [4, -1, 5, -1, 4]
     assert names.find_all(["both", "Q90", "Q64"], "source").tolist() == [3, 2, -1]
     assert names.find_all([], "source").tolist() == []
@@ -120,10 +120,10 @@ def test_find_is_a_search_in_a_list(source: list[str], target: list[str], name: 
 
 
 def test_no_names_at_all() -> None:
-    nobody = EntityNames(StringTable.from_strings([]), 0)
-    assert nobody.near("a") == []
+    empty = EntityNames(StringTable.from_strings([]), 0)
+    assert empty.near("a") == []
     with pytest.raises(InputError, match="no entity is called 'a'"):
-        nobody.find("a")
+        empty.find("a")
 
 
 class NoCopies(StringTable):

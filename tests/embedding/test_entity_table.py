@@ -62,7 +62,7 @@ def test_touched_rows_move_as_under_torch(steps: list[list[int]], seed: int) -> 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("table_device", DEVICES)
 def test_a_loss_falls(table_device: str, device: str) -> None:
-    """Only half the rows take part; the gradient goes through the rows that were handed out."""
+    """Only half the rows take part; the gradient goes through the rows that were taken."""
     optimizer = drawn(NUM_ROWS, DIM, seeded(), table_device=table_device, device=device)
     before = optimizer.values.cpu().clone()
     ids = torch.arange(0, NUM_ROWS, 2)

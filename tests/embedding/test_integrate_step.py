@@ -33,11 +33,11 @@ def test_a_cluster_makes_the_vectors_of_one_machine(
     shapes = (90, members * DIM), (10, members * DIM), members * sum(each.numel() for each in DualAMN(DIM).parameters())
     rows, relations, weights = (rng.normal(size=shape).astype(np.float32) for shape in shapes)
     model = TrainedModel("dual_amn", rows, relations, weights, members)
-    how = task, model, SubgraphSet.empty(), TrainSettings(), IntegrateSettings()
-    alone = integrate(*how, device="cpu", work=tmp_path / "work")
+    options = task, model, SubgraphSet.empty(), TrainSettings(), IntegrateSettings()
+    alone = integrate(*options, device="cpu", work=tmp_path / "work")
     pool = PickledPool()
     with use_workers(pool):
-        together = integrate(*how, device="cpu", work=tmp_path / "work")
+        together = integrate(*options, device="cpu", work=tmp_path / "work")
     assert pool.made["transformed"] == 2 * members, "each block of each member"
     assert np.array_equal(together.embeddings.vectors, alone.embeddings.vectors)
     assert together.embeddings.covered.all()

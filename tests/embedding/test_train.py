@@ -59,9 +59,9 @@ def test_a_run_aligns_far_better_than_chance_and_leaves_no_work_behind(pair: Pat
 def test_files_and_a_task_at_hand_give_the_same(pair: Path, tmp_path: Path) -> None:
     chosen = settings("protocol.seeds_from=train+valid")
     folder = run_pipeline(tmp_path / "run", DataInput(folder=pair), chosen, last="integrate")
-    at_hand = api.train(folder.artifact("task", AlignmentTask), chosen)
-    assert np.array_equal(folder.artifact("embeddings", EntityEmbeddings).vectors, at_hand.embeddings.vectors)
-    assert len(at_hand.history) == 4
+    in_memory = api.train(folder.artifact("task", AlignmentTask), chosen)
+    assert np.array_equal(folder.artifact("embeddings", EntityEmbeddings).vectors, in_memory.embeddings.vectors)
+    assert len(in_memory.history) == 4
 
 
 def test_divisions_of_another_process_are_those_made_here(

@@ -227,13 +227,15 @@ def test_many_processors_find_the_same(task: AlignmentTask, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("number", [1, 9])
-@pytest.mark.parametrize("how", ["uncovered", "zeros"])
-def test_what_has_no_vector_is_a_miss_in_every_scoring(task: AlignmentTask, how: str, number: int) -> None:
+@pytest.mark.parametrize("options", ["uncovered", "zeros"])
+def test_what_has_no_vector_is_a_miss_in_every_scoring(task: AlignmentTask, options: str, number: int) -> None:
     embeddings = noisy_vectors(task, 0.0)
     lost = np.zeros(task.num_entities, dtype=bool)
     lost[task.test_links[:number].ravel()] = True
     vectors = np.where(lost[:, None], 0.0, embeddings.vectors)
-    report = judge(task, EntityEmbeddings(vectors, ~lost if how == "uncovered" else embeddings.covered), settings_of())
+    report = judge(
+        task, EntityEmbeddings(vectors, ~lost if options == "uncovered" else embeddings.covered), settings_of()
+    )
     for scoring, measures in all_measures(report).items():
         assert measures["hits@1"] == pytest.approx(1 - number / len(task.test_links)), scoring
 

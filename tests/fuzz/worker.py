@@ -25,7 +25,7 @@ from largegnn.errors import LargeGNNError
 __all__ = ["ROOM_MB"]
 
 ROOM_MB = 1_000
-# Bad input and a machine that refuses; a bug (1) and training gone astray (4) are failures.
+# Bad input and a machine that refuses; a bug (1) and training diverged (4) are failures.
 _REFUSALS = {2, 3}
 
 

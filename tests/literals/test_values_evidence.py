@@ -1,4 +1,4 @@
-"""Which predicate answers to which is learnt, and what agreement and contradiction are worth."""
+"""Aligned predicates are learnt, and what agreement and contradiction are worth."""
 
 from __future__ import annotations
 

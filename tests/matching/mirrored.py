@@ -39,7 +39,7 @@ def mirrored_vectors(folder: Path) -> EntityEmbeddings:
 
 
 def matched(task: AlignmentTask, found: EntityEmbeddings) -> tuple[CandidateGraph, RelationAlignment]:
-    """Candidates with evidence by search and rules, and the relations that answer to each other by the best."""
+    """Candidates with evidence by search and rules, and the relations that are aligned by the best."""
     sides = found.vectors[:SIDE], found.vectors[SIDE:]
     ids = np.arange(SIDE), np.arange(SIDE, 2 * SIDE)
     near = search_both(*sides, 5, "torch", source_ids=ids[0], target_ids=ids[1])

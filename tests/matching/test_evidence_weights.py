@@ -134,8 +134,8 @@ def test_contributions_add_up_to_the_score() -> None:
         "literal": 0.74,
         "similarity": 0.7,
     }
-    how = Weighing("csls", {"support": 0.15}, {"cosine": 0.5, "literal": 1.0}, {"name": 0.5, "text": 0.5}, 0.02)
-    found = contributions(named, 1.0, how)
+    options = Weighing("csls", {"support": 0.15}, {"cosine": 0.5, "literal": 1.0}, {"name": 0.5, "text": 0.5}, 0.02)
+    found = contributions(named, 1.0, options)
     parts = {"cosine": 0.8, "name": 0.45, "text": 0.25, "agreement": 0.06, "contradiction": -0.02, "support": 0.6}
     assert found == pytest.approx(parts | {"rivals": 1.0 - sum(parts.values())})
     assert "rivals" not in contributions(evidence, -3.0, Weighing("transport", {}))

@@ -59,7 +59,7 @@ def test_what_an_alignment_holds(task: AlignmentTask, scoring: str, selection: s
     assert np.array_equal(order, np.arange(len(pairs))), "by source, best first"
     assert len(as_set(pairs)) == len(pairs) == found.num_candidates
     assert bool(np.all((alignment.confidence >= 0) & (alignment.confidence <= 1)))
-    # Who is both ends' first choice lies above its best rivals, and nobody else does.
+    # Who is both ends' first choice lies above its best rivals, and no entity else does.
     assert bool(np.all(alignment.margins[alignment.mutual] >= 0))
     assert bool(np.all(alignment.margins[~alignment.mutual] <= 0))
     if selection != "mutual_knn":
@@ -167,23 +167,23 @@ def test_a_precision_out_of_reach_gives_the_surest_pairs(task: AlignmentTask, ca
     assert again.accepted.any()
 
 
-@pytest.mark.parametrize("how", ["as seeds", "none", "too few"])
+@pytest.mark.parametrize("options", ["as seeds", "none", "too few"])
 def test_without_valid_links_nothing_is_promised(
-    task: AlignmentTask, how: str, caplog: pytest.LogCaptureFixture
+    task: AlignmentTask, options: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    overrides = ["protocol.seeds_from=train+valid"] if how == "as seeds" else []
-    if how != "as seeds":
-        task = dataclasses.replace(task, valid_links=task.valid_links[: 0 if how == "none" else 9])
+    overrides = ["protocol.seeds_from=train+valid"] if options == "as seeds" else []
+    if options != "as seeds":
+        task = dataclasses.replace(task, valid_links=task.valid_links[: 0 if options == "none" else 9])
     embeddings = noisy_vectors(task, 0.5)
     with caplog.at_level(logging.WARNING, logger="largegnn"):
         alignment, found = align(task, embeddings, *overrides)
-    assert f"{9 if how == 'too few' else 0} valid links are too few to calibrate by" in caplog.text
+    assert f"{9 if options == 'too few' else 0} valid links are too few to calibrate by" in caplog.text
     assert found.sentence().startswith("Not calibrated")
     assert not found.calibration.is_calibrated
     assert found.reliability is None
     assert found.threshold.expected_precision is None
     assert np.array_equal(alignment.accepted, alignment.mutual), "all that is selected is accepted"
-    if how == "as seeds":
+    if options == "as seeds":
         assert not set(task.valid_links.ravel().tolist()) & set(alignment.pairs.ravel().tolist())
     _, asked = align(task, embeddings, *overrides, "match.min_precision=0.5")
     assert not asked.threshold.is_reached

@@ -1,4 +1,4 @@
-"""Which relations answer to each other: by hand, and against loops over all triples."""
+"""Which relations are aligned: by hand, and against loops over all triples."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_an_assignment_gives_way_so_that_more_are_paired() -> None:
 
 
 def test_an_assignment_looks_at_the_k_best_of_either_end() -> None:
-    """With k = 1 the edge (0, 11) is there because 11 has nothing better; (1, 11) is nobody's best."""
+    """With k = 1 the edge (0, 11) is there because 11 has nothing better; (1, 11) is no entity's best."""
     graph, scores = make({(0, 10): 0.9, (0, 11): 0.5, (1, 10): 0.8, (1, 11): 0.45})
     assert edges_of(graph, one_to_one(graph, scores, 1)) == [(0, 11), (1, 10)]
     assert edges_of(graph, one_to_one(graph, scores, 2)) == [(0, 10), (1, 11)]

@@ -25,7 +25,7 @@ COLUMNS = {
 
 
 def test_by_hand(toy_task: AlignmentTask, toy_names: TaskNames) -> None:
-    """e's best is D, which has d; E's best is e, which has nobody; F has no candidate."""
+    """e's best is D, which has d; E's best is e, which has no entity; F has no candidate."""
     table = unmatched_table(toy_task, toy_names, toy_alignment())
     assert dict(table.schema) == COLUMNS
     assert table.drop("score").rows() == [
@@ -55,7 +55,7 @@ def test_a_candidate_below_the_threshold_is_still_the_best(toy_task: AlignmentTa
     rows = {row[1]: row[2:5] for row in table.rows()}
     assert rows["d"] == ("below threshold", "D", None)
     assert rows["D"] == ("below threshold", "d", None)
-    assert rows["e"] == ("not mutual", "D", None), "nobody has D now"
+    assert rows["e"] == ("not mutual", "D", None), "no entity has D now"
 
 
 def test_nothing_was_found_for_anybody(toy_task: AlignmentTask, toy_names: TaskNames) -> None:
@@ -110,8 +110,8 @@ def alignments(draw: st.DrawFn) -> Alignment:
 
 
 NAMES = "abcdeABCDEF"
-NOBODY = np.empty((0, 2), dtype=np.int32)
-TASK = AlignmentTask(5, 6, 1, 1, np.empty((0, 3), dtype=np.int32), NOBODY, NOBODY, NOBODY)
+NO_ENTITY = np.empty((0, 2), dtype=np.int32)
+TASK = AlignmentTask(5, 6, 1, 1, np.empty((0, 3), dtype=np.int32), NO_ENTITY, NO_ENTITY, NO_ENTITY)
 
 
 @given(alignment=alignments())

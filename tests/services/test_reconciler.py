@@ -83,7 +83,7 @@ def test_the_other_way_round() -> None:
 
 
 def test_values_of_properties(service: Reconciler) -> None:
-    query = {"ids": ["http://t.org/ada", "nobody"], "properties": [{"id": BORN}, {"id": "designed"}, {"id": LABEL}]}
+    query = {"ids": ["http://t.org/ada", "unknown"], "properties": [{"id": BORN}, {"id": "designed"}, {"id": LABEL}]}
     found = service.extend(read_extend(json.dumps(query)))
     assert found["meta"][0] == {"id": BORN, "name": "born"}
     assert found["rows"]["http://t.org/ada"] == {
@@ -91,7 +91,7 @@ def test_values_of_properties(service: Reconciler) -> None:
         "designed": [{"id": "http://t.org/engine", "name": "Analytical <Engine>"}],
         LABEL: [{"str": "Augusta Ada King"}],
     }
-    assert found["rows"]["nobody"] == {BORN: [], "designed": [], LABEL: []}
+    assert found["rows"]["unknown"] == {BORN: [], "designed": [], LABEL: []}
 
 
 def test_suggestions(service: Reconciler) -> None:

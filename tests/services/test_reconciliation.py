@@ -65,10 +65,10 @@ def validate(kind: str, value: Any) -> None:
         pytest.skip(f"no {ARCHIVE} (set LARGEGNN_DATA)")
     space = "https://reconciliation-api.github.io/specs/0.2/schemas/"
     swagger = {"definitions": {"securityDefinitions": {"additionalProperties": {"required": ["type"]}}}}
-    stand_in = DRAFT7.create_resource(swagger)
+    replacement = DRAFT7.create_resource(swagger)
     other = DRAFT7.create_resource(json.loads(published()["0.2/schemas/type.json"]))
     registry: Any = referencing.Registry().with_resources(
-        [("http://swagger.io/v2/schema.json", stand_in), (f"{space}type.json", other)]
+        [("http://swagger.io/v2/schema.json", replacement), (f"{space}type.json", other)]
     )
     schema = json.loads(published()[f"0.2/schemas/{kind}.json"])
     jsonschema.Draft7Validator(schema, registry=registry).validate(value)
@@ -128,7 +128,7 @@ def test_suggest_preview_and_data_extension(client: TestClient) -> None:
     page = client.get("/preview", params={"id": "http://t.org/engine"})
     assert "Analytical &lt;Engine&gt;" in page.text
     assert "frame-ancestors 'self' http://127.0.0.1:*" in page.headers["content-security-policy"]
-    assert client.get("/view", params={"id": "nobody"}).status_code == 400
+    assert client.get("/view", params={"id": "unknown"}).status_code == 400
     assert client.get("/preview").status_code == 422
 
 
@@ -260,7 +260,7 @@ def address(application: FastAPI) -> Iterator[str]:
 def test_a_client_written_by_others(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(np, "NaN", np.nan, raising=False)  # the client was written before NumPy 2
     pandas, client = pytest.importorskip("pandas"), pytest.importorskip("reconciler")
-    names = pandas.Series(["Ada Lovelace", "Charles Babbage", "nobody at all"])
+    names = pandas.Series(["Ada Lovelace", "Charles Babbage", "no entity at all"])
     found = client.reconcile(names, top_res=1, reconciliation_endpoint=address)
     rows = {row["input_value"]: row for row in found.to_dict("records")}
     assert rows["Ada Lovelace"]["id"] == "http://t.org/ada"

@@ -205,7 +205,7 @@ def generate_command(
 )
 @click.option("--list", "show_list", is_flag=True, help="List the data sets and exit.")
 @options.json_option
-def download_command(name: str | None, out: Path, show_list: bool, as_json: bool, **how: Any) -> None:
+def download_command(name: str | None, out: Path, show_list: bool, as_json: bool, **transfer: Any) -> None:
     """Fetch a public data set, compare its checksum and unpack it.
 
     Run the same command again to resume an interrupted transfer.
@@ -218,7 +218,7 @@ def download_command(name: str | None, out: Path, show_list: bool, as_json: bool
     from largegnn.datasets.download import download
 
     try:
-        found = download(name, out, **how)
+        found = download(name, out, **transfer)
     except KeyboardInterrupt as interruption:
         interruption.add_note("run the same command again to resume")
         raise

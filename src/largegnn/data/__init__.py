@@ -1,1 +1,1 @@
-"""From files to an `AlignmentTask` and a `MergedGraph`, and from a made-up world to files."""
+"""Read files into an `AlignmentTask`, its names and its literals, and write tasks to files."""

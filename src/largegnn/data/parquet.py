@@ -80,8 +80,8 @@ def _read_entities(path: Path, key: str) -> Iterator[TripleBatch]:
         find_key(path, list(columns), key)
         kinds = {name: kind for name, kind in columns.items() if not kind.startswith(_NO_VALUES)}
         if len(kinds) < len(columns):
-            left_out = [name for name in columns if name not in kinds]
-            _log.warning("%s: columns that hold no plain values are left out: %s", path, listed(left_out))
+            valueless = [name for name in columns if name not in kinds]
+            _log.warning("%s: columns that hold no plain values are left out: %s", path, listed(valueless))
         words = list(kinds)
         key_index = find_key(path, words, key)
         _refuse_no_names(path, words[key_index], kinds[words[key_index]])

@@ -1,7 +1,7 @@
 """Unpack an archive into data set folders that the readers take, or into nothing.
 
 In: an archive (zip; tar, plain or packed with gzip, bzip2, xz or zstd; recognised by content) and a folder. Out: the
-data set folders. The files are unpacked into a folder beside; data sets are found by the names of their files, however
+data set folders. The files are unpacked into a scratch folder; data sets are found by the names of their files, however
 deep they lie, their layout is checked (`find_files`), and each is renamed to its place when all are complete.
 LargeEA's files (`fr_triples_1`, `fr_triples_2`, `fr_ent_links`, two pairs in one folder) are renamed to OpenEA's.
 `zipfile` and `tarfile` (filter "data") keep what they write below one folder; links, devices, sparse files and more
@@ -64,9 +64,9 @@ def unpack(
         raise InputError("there is no such archive", where=str(archive), expected="a zip or tar file")
     try:
         out.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=out))
+        scratch = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=out))
         try:
-            files = beside / "files"
+            files = scratch / "files"
             files.mkdir()
             _extract(archive, files, only)
             targets = _targets(_find_sets(files), files, out, top, home, only, archive)
@@ -81,7 +81,7 @@ def unpack(
             for folder, target in targets.items():
                 write_folder(target, partial(_move_files, folder))
         finally:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(scratch, ignore_errors=True)
     except OSError as error:
         raise StorageError(f"cannot unpack to {error.filename or out}: {error.strerror or error}") from error
     sizes = [sum(path.stat().st_size for path in target.rglob("*") if path.is_file()) for target in targets.values()]

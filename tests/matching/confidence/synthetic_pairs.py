@@ -1,4 +1,4 @@
-"""Made-up pairs whose truth is known, and what a run would know of them: for tests of calibration."""
+"""Synthetic pairs whose truth is known, and what a run would know of them: for tests of calibration."""
 
 from __future__ import annotations
 

@@ -42,11 +42,11 @@ def features_of(confidence: list[float]) -> np.ndarray[tuple[int, int], np.dtype
 
 
 def cut(
-    confidence: list[float], num_links: float, min_precision: float = 0.0, how: Literal["f1", "none"] = "f1"
+    confidence: list[float], num_links: float, min_precision: float = 0.0, options: Literal["f1", "none"] = "f1"
 ) -> Threshold:
     best = np.ones(len(confidence), dtype=bool)
     features = features_of(confidence)
-    return choose_threshold(certain(num_links), features, best, min_precision=min_precision, cut=how)
+    return choose_threshold(certain(num_links), features, best, min_precision=min_precision, cut=options)
 
 
 # Tenths, hence many ties.
@@ -86,8 +86,8 @@ def test_the_most_pairs_that_keep_a_precision(confidence: list[float], num_links
     threshold = cut(confidence, num_links, precision)
     reaching = [accepted for accepted in sets(confidence) if sum(accepted) / len(accepted) >= precision]
     assert threshold.is_reached == bool(reaching)
-    surest = [value for value in confidence if value == max(confidence)]
-    check_expectations(threshold, max(reaching, key=len) if reaching else surest, num_links)
+    best = [value for value in confidence if value == max(confidence)]
+    check_expectations(threshold, max(reaching, key=len) if reaching else best, num_links)
 
 
 def test_pairs_of_one_confidence_go_together() -> None:
@@ -107,7 +107,7 @@ def test_the_surest_pairs_where_a_precision_is_out_of_reach() -> None:
 
 
 def test_all_are_accepted_on_request() -> None:
-    threshold = cut([0.9, 0.1, 0.2], 3, how="none")
+    threshold = cut([0.9, 0.1, 0.2], 3, options="none")
     assert threshold.num_pairs == 3
     assert threshold.expected_precision == pytest.approx(0.4, abs=1e-3)
 
@@ -120,7 +120,7 @@ def test_how_sure_a_precision_is() -> None:
 
 def test_partial_gold_does_not_see_pairs_that_touch_no_link() -> None:
     """Half of the wrong pairs: .6 right and .4 wrong, of which .2 are seen."""
-    assert cut([0.6] * 10, 20, how="none").expected_partial == pytest.approx(0.6 / 0.8, abs=1e-3)
+    assert cut([0.6] * 10, 20, options="none").expected_partial == pytest.approx(0.6 / 0.8, abs=1e-3)
 
 
 def test_other_pairs_count_by_their_own_curve() -> None:
