@@ -1,4 +1,4 @@
-"""Real runs with a helper process at work, interrupted and killed: a word about resuming, and no process left behind."""
+"""Real runs with a helper process, interrupted and killed: a word about resuming, and no process left behind."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ NONE = np.empty((0, 2), dtype=np.int32)
 
 
 def named_world() -> tuple[AlignmentTask, TaskNames, Literals]:
-    """Entity i of either side has the same synthetic name, and a note; from the 80th on the names differ, notes agree."""
+    """Entity i of either side has the same name and a note; from the 80th on the names differ, the notes agree."""
     rng = np.random.default_rng(0)
     words = ["".join(rng.choice(list("abcdefghijklmnop"), 6)) for _ in range(4 * COUNT)]
     rows = []
