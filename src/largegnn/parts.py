@@ -1,8 +1,8 @@
 """Swappable parts: six tables of parts by name, which users can add to without touching the package.
 
 Each entry is the address of a part, `module:attribute`, so that the tables can be read without importing anything. A
-name is looked up in the table; among the parts of this process (an object that was handed over in Python and cannot be
-imported elsewhere); among the entry points of the group `largegnn.TABLE` of installed packages; and, where it has a
+name is looked up in the table; among the parts of this process (an object given in Python that cannot be imported
+elsewhere); among the entry points of the group `largegnn.TABLE` of installed packages; and, where it has a
 colon, as the address of any object. `docs/extending.md` shows one part of each kind.
 """
 
@@ -35,6 +35,7 @@ __all__ = [
     "SEARCHERS",
     "TABLES",
     "Table",
+    "address_of",
     "load_address",
 ]
 
@@ -71,11 +72,6 @@ class Table(Generic[_Part]):
     def __contains__(self, name: object) -> bool:
         return name in self._parts or name in self._local or name in _entry_points(self.name)
 
-    @property
-    def own_names(self) -> tuple[str, ...]:
-        """The names of our own parts, without a look at installed packages."""
-        return tuple(self._parts)
-
     def name_of(self, part: _Part | str) -> str:
         """The name to write into settings for a part given by name or as an object; an unknown name is refused."""
         if isinstance(part, str):
@@ -86,7 +82,7 @@ class Table(Generic[_Part]):
         for name, address in known.items():
             if _is_loaded_at(address, part):
                 return name
-        address = _address_of(part)
+        address = address_of(part)
         # Another process has another `__main__`.
         if _is_loaded_at(address, part) and not address.startswith("__main__:"):
             return address
@@ -151,8 +147,10 @@ def _import(address: str) -> Any:
     return found
 
 
-def _address_of(part: object) -> str:
-    """`module:name` of a function or class, or of the class of anything else."""
+def address_of(part: object) -> str:
+    """`module:name` of a function or class, or of the class of anything else; text stays as it is."""
+    if isinstance(part, str):
+        return part
     named = part if hasattr(part, "__qualname__") else type(part)
     return f"{named.__module__}:{getattr(named, '__qualname__', '')}"
 
@@ -222,10 +220,8 @@ SEARCHERS: Table[Searcher] = Table(
     "searchers",
     "searcher",
     {
-        "torch": "largegnn.matching.search:torch_exact",
-        "flat": "largegnn.matching.search:faiss_flat",
-        "ivf": "largegnn.matching.search:faiss_ivf",
-        "hnsw": "largegnn.matching.search:faiss_hnsw",
+        "torch": "largegnn.matching.exact_search:exact_search",
+        "ivf": "largegnn.matching.faiss_search:ivf_search",
     },
 )
 SCORINGS: Table[Scoring] = Table(
