@@ -115,7 +115,7 @@ def test_pictures(pair: Path, tmp_path: Path, suffix: str) -> None:
         (["--plot", "nowhere/x.svg"], "no folder for the picture"),
         (["--resume", "--out", "x"], "--resume takes input and settings from the run folder"),
         (["--device", "cuda"], "no GPU"),
-        (["--to", "nowhere", "--out", "x"], "no step is called 'nowhere'"),
+        (["--to", "nowhere", "--out", "x"], "'nowhere' is not one of"),
     ],
 )
 def test_impossible_calls(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,15 +24,12 @@ __all__ = ["align_command", "train_command", "update_command"]
 @options.json_option
 def align_command(request: options.RunRequest, dry_run: bool, as_json: bool) -> None:
     """Align two graphs: every pair with a score and a confidence, every other entity with a reason."""
-    from largegnn.division import warm_up
     from largegnn.result import AlignmentResult
 
     if dry_run:
         _show_plan(request, as_json)
         return
-    # Loading compiled code takes a moment; it goes on while the files are read. Not a daemon: one that is cut off when
-    # the program ends with an error adds a traceback to it.
-    threading.Thread(target=warm_up).start()
+    options.warm_up_in_background()
     run = request.run()
     if as_json:
         _echo_json({"folder": str(request.out), **run.summary.to_dict(), "files": run.pages})

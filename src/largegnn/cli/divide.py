@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,14 +71,11 @@ def divide_command(
     as_json: bool,
 ) -> None:
     """Merge two graphs at their seeds and divide them into subgraphs."""
-    from largegnn.division import warm_up
     from largegnn.review.charts import check_picture_file, division_charts
 
     if plot is not None:
         check_picture_file(plot)
-    # Loading compiled code takes a moment; it goes on while the files are read. Not a daemon: one that is cut off when
-    # the program ends with an error adds a traceback to it.
-    threading.Thread(target=warm_up).start()
+    options.warm_up_in_background()
     wanted = list(itertools.product(_listed(method), _listed(parts)))
     if request.out is not None and len(wanted) > 1:
         raise InputError("--out keeps one division", found=f"{len(wanted)} were asked for", fix="name one")

@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import shlex
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,7 @@ __all__ = [
     "run_argument",
     "settings_options",
     "takes_request",
+    "warm_up_in_background",
 ]
 
 # By the dotted key of the setting.
@@ -155,6 +157,14 @@ class RunRequest:
         return dataclasses.replace(self, settings=resolve(Settings, {}, overrides=changes, values=values))
 
 
+def warm_up_in_background() -> None:
+    """Load compiled code while the files are read, which takes a moment."""
+    from largegnn.division import warm_up
+
+    # Not a daemon: one that is cut off when the program ends with an error adds a traceback to it.
+    threading.Thread(target=warm_up).start()
+
+
 def settings_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command `--preset`, `--config` and `--set`."""
     for option in reversed(_SETTINGS.values()):
@@ -227,11 +237,12 @@ def _resumed(out: Path | None, paths: Mapping[str, Path | None]) -> tuple[DataIn
 
 def _step_options(folder: RunFolder) -> dict[str, Decorator]:
     end = len(STEPS) if folder.last is None else STEPS.index(folder.last) + 1
+    step: dict[str, Any] = {"type": click.Choice(STEPS), "metavar": "STEP"}
     return {
         "resume": _option("--resume", is_flag=True, help="Resume the interrupted run in --out."),
-        "force": _option("--force", help=f"Compute again from this step on: {', '.join(STEPS[:end])}."),
-        "first": _option("--from", "first", help="First step to compute."),
-        "last": _option("--to", "last", default=folder.last, help="Last step to compute."),
+        "force": _option("--force", **step, help=f"Compute again from this step on: {', '.join(STEPS[:end])}."),
+        "first": _option("--from", "first", **step, help="First step to compute."),
+        "last": _option("--to", "last", **step, default=folder.last, help="Last step to compute."),
     }
 
 

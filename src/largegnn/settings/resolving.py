@@ -19,7 +19,7 @@ from largegnn.settings.section import Section
 __all__ = ["read_settings_file", "resolve"]
 
 _Model = TypeVar("_Model", bound=Section)
-_MOST_BYTES = 100_000
+_MOST_BYTES = 30_000  # twice that of all settings with their comments; the reader of TOML takes the square of dots
 _MOST_CHARACTERS = 2_000
 
 
