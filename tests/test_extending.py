@@ -86,7 +86,7 @@ def modules(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in MODULES:
         sys.modules.pop(name, None)
     for table in TABLES.values():
-        table._local.clear()
+        table._registered.clear()
 
 
 def run(*words: str | Path, path: Path, expected: int = 0) -> subprocess.CompletedProcess[str]:

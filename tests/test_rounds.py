@@ -249,14 +249,16 @@ def test_pseudo_seeds_are_sure_free_and_judged(least: float) -> None:
     assert found.share_right == pytest.approx(sum(pair in valid for pair in judged) / len(judged))
     assert found.share_right > least - 0.1, "as sure as they were said to be"
     # A mutual pair is the first choice of both ends.
-    both = {tuple(link) for link in task.valid_links[found.found.all(axis=1)].tolist()}
+    both = {tuple(link) for link in task.valid_links[found.valid_found.all(axis=1)].tolist()}
     assert {pair for pair in judged if pair in valid} <= both
-    assert found.valid_hits == pytest.approx(found.found.mean())
+    assert found.valid_hits == pytest.approx(found.valid_found.mean())
 
 
-def rounds_of(task: AlignmentTask, settings: Settings, channels: tuple[str, ...] = ("structure",)) -> rounds._Rounds:
+def rounds_of(
+    task: AlignmentTask, settings: Settings, channels: tuple[str, ...] = ("structure",)
+) -> rounds._RoundRunner:
     plan = DivisionPlan(2, 900, "by hand")
-    return rounds._Rounds(task, plan, LiteralEvidence.empty(), channels, settings, seed=0, device="cpu")
+    return rounds._RoundRunner(task, plan, LiteralEvidence.empty(), channels, settings, seed=0, device="cpu")
 
 
 def test_a_round_sees_the_seeds_and_the_pseudo_seeds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,10 +180,15 @@ def _build(folder: Path, old: Run, grown: EnlargedTask, settings: Settings, inpu
     ) -> RoundsResult:
         return RoundsResult(model, embeddings, old.outcome("rounds", RoundsOutcome))
 
-    instead: dict[str, Callable[..., Any]] = {"load": load, "train": train, "integrate": encode, "rounds": keep_rounds}
-    run_pipeline(folder, None, settings, files=inputs, instead=instead, last="integrate")
+    overrides: dict[str, Callable[..., Any]] = {
+        "load": load,
+        "train": train,
+        "integrate": encode,
+        "rounds": keep_rounds,
+    }
+    run_pipeline(folder, None, settings, input_files=inputs, overrides=overrides, last="integrate")
     RunStore(folder).update_manifest(update=to_plain(report))  # before the pages are written, which show it
-    run_pipeline(folder, None, settings, instead=instead)
+    run_pipeline(folder, None, settings, overrides=overrides)
 
 
 def _trained(old: AlignmentTask, grown: EnlargedTask) -> Mask:

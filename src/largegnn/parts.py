@@ -1,9 +1,9 @@
-"""Swappable parts: six tables of parts by name, which users can add to without touching the package.
+"""Look up swappable parts by name: six tables that users can add to without touching the package.
 
 Each entry is the address of a part, `module:attribute`, so that the tables can be read without importing anything. A
-name is looked up in the table; among the parts of this process (an object given in Python that cannot be imported
-elsewhere); among the entry points of the group `largegnn.TABLE` of installed packages; and, where it has a
-colon, as the address of any object. `docs/extending.md` shows one part of each kind.
+name is looked up (1) among the objects registered in this process, which cannot be imported elsewhere; (2) in the
+table; (3) among the entry points of the group `largegnn.TABLE` of installed packages; (4) if it has a colon, as an
+address. `docs/guides/extending.md` shows one part of each kind.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ __all__ = [
 ]
 
 _Part = TypeVar("_Part")
-_SHOWN = 100
+_MAX_SHOWN_CHARS = 100
 
 
 class Table(Generic[_Part]):
     """Parts of one kind by name."""
 
     def __init__(self, name: str, kind: str, parts: Mapping[str, str]) -> None:
-        """`name` in the plural is the table's own, `kind` what an entry is called in messages."""
+        """`name`: the table, plural (`encoders`); `kind`: one entry, as messages call it (`encoder`)."""
         self.name, self.kind = name, kind
         self._parts = dict(parts)
-        self._local: dict[str, _Part] = {}
+        self._registered: dict[str, _Part] = {}
 
     def __getitem__(self, name: str) -> _Part:
         """The part of this name; an unknown one is refused with the known names."""
-        if name in self._local:
-            return self._local[name]
+        if name in self._registered:
+            return self._registered[name]
         if name in self._parts:
             return cast(_Part, _import(self._parts[name]))
         points = _entry_points(self.name)
@@ -67,16 +67,16 @@ class Table(Generic[_Part]):
 
     def __iter__(self) -> Iterator[str]:
         """The known names: ours, those of installed packages, those of this process."""
-        return iter(dict.fromkeys([*self._parts, *_entry_points(self.name), *self._local]))
+        return iter(dict.fromkeys([*self._parts, *_entry_points(self.name), *self._registered]))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._parts or name in self._local or name in _entry_points(self.name)
+        return name in self._parts or name in self._registered or name in _entry_points(self.name)
 
     def name_of(self, part: _Part | str) -> str:
         """The name to write into settings for a part given by name or as an object; an unknown name is refused."""
         if isinstance(part, str):
             if part not in self:
-                self[part]
+                self[part]  # refuses an unknown name
             return part
         known = {name: point.value for name, point in _entry_points(self.name).items()} | self._parts
         for name, address in known.items():
@@ -86,32 +86,32 @@ class Table(Generic[_Part]):
         # Another process has another `__main__`.
         if _is_loaded_at(address, part) and not address.startswith("__main__:"):
             return address
-        return self._add_local(part)
+        return self._register(part)
 
     def is_local(self, name: str) -> bool:
         """Whether a part is known in this process alone, so that no other process can use it."""
-        return name in self._local
+        return name in self._registered
 
-    def _add_local(self, part: _Part) -> str:
+    def _register(self, part: _Part) -> str:
         """Make a part known under its own name, with a number where that is taken."""
-        for name, known in self._local.items():
+        for name, known in self._registered.items():
             if known is part:
                 return name
         plain = str(getattr(part, "__name__", type(part).__name__))
         name, number = plain, 2
         while name in self:
             name, number = f"{plain}-{number}", number + 1
-        self._local[name] = part
+        self._registered[name] = part
         return name
 
     def _unknown(self, name: str) -> InputError:
-        near = difflib.get_close_matches(name[:_SHOWN], list(self), n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name[:_MAX_SHOWN_CHARS], list(self), n=3, cutoff=0.5)
         return InputError(
-            f"no {self.kind} is called {name[:_SHOWN]!r}",
+            f"no {self.kind} is called {name[:_MAX_SHOWN_CHARS]!r}",
             expected=f"one of {', '.join(self)}",
             fix=f"did you mean {' or '.join(near)}?"
             if near
-            else f"choose one of these, or give `module:name` of your own {self.kind}; see the guide Extending",
+            else f"choose one of these, or give `module:name` of your own {self.kind}; see docs/guides/extending.md",
         )
 
     def _load_point(self, point: importlib.metadata.EntryPoint) -> Any:
@@ -132,7 +132,7 @@ def load_address(address: str, kind: str, expected: str) -> Any:
         return _import(address)
     except (Exception, SystemExit) as error:  # a module of the user's may raise anything, and a script may exit
         raise InputError(
-            f"the {kind} {address[:_SHOWN]!r} cannot be imported",
+            f"the {kind} {address[:_MAX_SHOWN_CHARS]!r} cannot be imported",
             expected=expected,
             found=_described(address, error),
             fix="check the spelling, and that the module is installed or on PYTHONPATH",
@@ -165,7 +165,7 @@ def _is_loaded_at(address: str, part: object) -> bool:
 
 
 def _described(address: str, error: BaseException) -> str:
-    return f"{address[:_SHOWN]}: {type(error).__name__}: {str(error)[: 2 * _SHOWN]}"
+    return f"{address[:_MAX_SHOWN_CHARS]}: {type(error).__name__}: {str(error)[: 2 * _MAX_SHOWN_CHARS]}"
 
 
 @functools.cache

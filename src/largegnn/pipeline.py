@@ -1,4 +1,4 @@
-"""The run, read from top to bottom: typed calls in the order they happen.
+"""Run an alignment: typed calls in the order they happen. Read it from top to bottom.
 
 In: files, settings, a folder. Out: the folder brought up to date, and a `Run` that reads it. Every call of `step`
 reuses what the folder holds or computes it (`runfolder/steps.py`). A step depends on its positional arguments; those
@@ -15,6 +15,7 @@ import logging
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ from largegnn.repartition import Repartitioner
 from largegnn.review.pages import report
 from largegnn.rounds import advise_rounds, run_rounds
 from largegnn.run import Run, channels_of_data
-from largegnn.runfolder.inputs import InputFile, RunInput, plain_files, read_input
+from largegnn.runfolder.inputs import InputFile, RunInput, find_input, manifest_entries
 from largegnn.runfolder.steps import LastStepError, Steps, derived_seed
 from largegnn.runfolder.store import RunStore
 from largegnn.settings import STEPS, DataSettings, Settings, to_toml
@@ -62,29 +63,27 @@ def run_pipeline(
     force: str | None = None,
     first: str | None = None,
     last: str | None = None,
-    files: Mapping[str, InputFile] | None = None,
-    instead: Mapping[str, Callable[..., Any]] | None = None,
+    input_files: Mapping[str, InputFile] | None = None,
+    overrides: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Run:
     """Bring a run folder up to the step `last`, computing only what is missing, changed by `force`, or damaged.
 
-    `files` are the input files of a run whose first step is computed by `instead`, which holds functions that compute
-    some steps in another way: a task from memory, an update.
+    `overrides` replaces the functions of some steps: a task that is already in memory, an update. `input_files` then
+    stand for the input that the first step would have read.
     """
     store = _open_store(folder)
     with store.lock(), contextlib.ExitStack() as stack:
-
-        def begin() -> None:
-            _note_start(store, inputs, settings)
-
-        step = Steps(store, STEPS, first=first, last=last, force=force, instead=instead, begin=begin)
-        inputs = read_input(given, settings.data, store) if files is None else RunInput(None, files)
+        step = Steps(store, STEPS, first=first, last=last, force=force, overrides=overrides)
+        inputs = RunInput(None, input_files) if input_files is not None else find_input(given, settings.data, store)
+        step.before_computing = partial(_record_start, store, inputs, settings)
         stack.enter_context(open_cluster(settings.cluster, store.folder, settings.device))
         with contextlib.suppress(LastStepError):
             _align(step, store, inputs, settings)
         if not step.computed:
-            begin()  # other settings may have changed that make no difference to any step
-        if "train" in step.computed and instead is None and store.manifest.get("update") is not None:
-            store.update_manifest(update=None)  # trained on everything, it is not an update any more
+            # Settings that no step depends on may have changed: record them.
+            _record_start(store, inputs, settings)
+        if "train" in step.computed and overrides is None and store.manifest.get("update") is not None:
+            store.update_manifest(update=None)  # trained from scratch, so it is no longer an update
     return Run(settings, store, inputs.given)
 
 
@@ -97,15 +96,17 @@ def run_task(
     last: str | None = None,
 ) -> Run:
     """Run a task that is in memory, not in files; without `names` its entities cannot be exported by name."""
-    nothing = StringTable.from_strings(())
-    loaded = LoadResult(task, names or TaskNames(nothing, nothing), Literals.empty(), LoadSummary.of_task(task))
-    files = {"task": InputFile(_checksum(task, names))}
-    instead = {"load": lambda *_: loaded}
-    return run_pipeline(Path(folder), None, Settings.of(settings), last=last, files=files, instead=instead)
+    empty = StringTable.from_strings(())
+    loaded = LoadResult(task, names or TaskNames(empty, empty), Literals.empty(), LoadSummary.of_task(task))
+    input_files = {"task": InputFile(_checksum(task, names))}
+    overrides = {"load": lambda *_: loaded}
+    return run_pipeline(
+        Path(folder), None, Settings.of(settings), last=last, input_files=input_files, overrides=overrides
+    )
 
 
 def _checksum(task: AlignmentTask, names: TaskNames | None) -> str:
-    """One checksum over all that would be in the files."""
+    """One checksum over everything that would be in the files."""
     digest = hashlib.sha256()
     tables = () if names is None else (names.entities, names.relations)
     arrays = [task.triples, task.train_links, task.valid_links, task.test_links, task.forbidden]
@@ -115,53 +116,81 @@ def _checksum(task: AlignmentTask, names: TaskNames | None) -> str:
 
 
 def _align(step: Steps, store: RunStore, inputs: RunInput, settings: Settings) -> None:
-    """All steps; `step` leaves by `LastStepError` after the last one."""
-    seed, device, protocol = settings.seed, settings.device, settings.protocol
+    """Call all steps in order; `step` raises `LastStepError` after the last one that was asked for."""
+    device, protocol = settings.device, settings.protocol
+    seed_of = partial(derived_seed, settings.seed)
 
     # Files become numbers. Names and values give candidates, and pairs to start from where seeds are few.
     loaded = step("load", load, inputs, settings.data, settings.keep_literals)
     names, literals = loaded.names, loaded.literals
     channels = channels_of_data(loaded.task, names, literals, settings)
-    hidden = loaded.task.without_test_links()
-    own_seed = derived_seed(seed, "literals")
-    compared = step(
-        "literals", compare_literals, hidden, names, literals, channels, protocol, settings.compare, own_seed
-    )
-    evidence = compared.literal_evidence
-    task = hidden.with_anchors(evidence.anchors)
+    task_without_test = loaded.task.without_test_links()
+    evidence = step(
+        "literals",
+        compare_literals,
+        task_without_test,
+        names,
+        literals,
+        channels,
+        protocol,
+        settings.compare,
+        seed_of("literals"),
+    ).literal_evidence
+    task = task_without_test.with_anchors(evidence.anchors)
 
     membership = None
     embeddings = EntityEmbeddings.none(task.num_entities)
-    near_targets = near_sources = Neighbors.none(settings.search.k)
+    nearest_targets = nearest_sources = Neighbors.none(settings.search.k)
     if "structure" in channels:
         # One graph out of two, divided into subgraphs that share landmarks.
         warning = seeds_warning(task, protocol.seeds_from)
         if warning is not None:
             _log.warning("%s", warning)
         merged = step("merge", merge_result, task, protocol.seeds_from).merged
-        plan = plan_for(task, settings.division, settings.landmarks, device)
-        own_seed = derived_seed(seed, "partition")
-        sections = protocol, settings.division, settings.landmarks
-        divided = step("partition", partition, task, merged, *sections, own_seed, plan=plan)
-        parts, plan = divided.parts, divided.outcome
+        partitioned = step(
+            "partition",
+            partition,
+            task,
+            merged,
+            protocol,
+            settings.division,
+            settings.landmarks,
+            seed_of("partition"),
+            plan=plan_for(task, settings.division, settings.landmarks, device),
+        )
+        parts, plan = partitioned.parts, partitioned.outcome
         membership = step("landmarks", landmarks, task, merged, parts, plan, protocol, settings.landmarks).membership
-        cut = step("subgraphs", subgraphs, task, merged, parts, membership, protocol).subgraphs
+        divided = step("subgraphs", subgraphs, task, merged, parts, membership, protocol).subgraphs
 
         # One encoder, trained subgraph by subgraph; then one vector for each entity.
-        own_seed, work = derived_seed(seed, "train"), step.work_folder("train")
-        training = protocol, settings.train, settings.integrate
-        with Repartitioner(store, work, settings, plan, own_seed, task) as divisions:
-            trained = step(
-                "train", train, task, cut, *training, own_seed, divisions=divisions, device=device, work=work
-            )
-        model, work = trained.model, step.work_folder("integrate")
-        encoded = step(
-            "integrate", integrate, task, model, cut, settings.train, settings.integrate, device=device, work=work
-        )
-        embeddings = encoded.embeddings
+        train_seed, train_folder = seed_of("train"), step.work_folder("train")
+        with Repartitioner(store, train_folder, settings, plan, train_seed, task) as divisions:
+            model = step(
+                "train",
+                train,
+                task,
+                divided,
+                protocol,
+                settings.train,
+                settings.integrate,
+                train_seed,
+                divisions=divisions,
+                device=device,
+                work=train_folder,
+            ).model
+        embeddings = step(
+            "integrate",
+            integrate,
+            task,
+            model,
+            divided,
+            settings.train,
+            settings.integrate,
+            device=device,
+            work=step.work_folder("integrate"),
+        ).embeddings
         if settings.rounds.number:
-            work, own_seed = step.work_folder("rounds"), derived_seed(seed, "rounds")
-            refined = step(
+            embeddings = step(
                 "rounds",
                 run_rounds,
                 task,
@@ -171,27 +200,39 @@ def _align(step: Steps, store: RunStore, inputs: RunInput, settings: Settings) -
                 evidence,
                 channels,
                 settings.only("protocol", "division", "landmarks", "train", "integrate", "search", "match", "rounds"),
-                own_seed,
+                seed_of("rounds"),
                 device=device,
-                work=work,
-            )
-            embeddings = refined.refined_embeddings
+                work=step.work_folder("rounds"),
+            ).refined_embeddings
         else:
             advise_rounds(task, channels, protocol)
-        own_seed = derived_seed(seed, "search")
-        found = step("search", find_nearest, task, embeddings, protocol, settings.search, own_seed, device=device)
-        near_targets, near_sources = found.source_neighbors, found.target_neighbors
+        nearest = step(
+            "search", find_nearest, task, embeddings, protocol, settings.search, seed_of("search"), device=device
+        )
+        nearest_targets, nearest_sources = nearest.source_neighbors, nearest.target_neighbors
 
     # Candidates of all channels, one decision.
-    near = near_targets, near_sources
-    matched = step("match", match, task, embeddings, *near, protocol, channels, settings.match, evidence, device=device)
+    matched = step(
+        "match",
+        match,
+        task,
+        embeddings,
+        nearest_targets,
+        nearest_sources,
+        protocol,
+        channels,
+        settings.match,
+        evidence,
+        device=device,
+    )
     evaluated = step(
         "evaluate",
         evaluate,
         loaded.task.with_anchors(evidence.anchors),
         embeddings,
         matched.alignment,
-        *near,
+        nearest_targets,
+        nearest_sources,
         membership,
         evidence,
         settings.data,
@@ -201,7 +242,7 @@ def _align(step: Steps, store: RunStore, inputs: RunInput, settings: Settings) -
         settings.rounds,
         settings.evaluate,
         settings.search,
-        seed,
+        settings.seed,
         device=device,
     )
     step(
@@ -239,9 +280,13 @@ def load(inputs: RunInput, data: DataSettings, keep_literals: bool) -> LoadResul
 
 
 def _open_store(folder: Path) -> RunStore:
-    """The store of a new, empty or run folder; anything else is refused."""
+    """Open the store of a new, empty or run folder; refuse anything else."""
     store = RunStore(folder)
-    if not store.manifest and folder.exists() and _is_foreign(folder):
+    if store.manifest or not folder.exists():
+        return store
+    if not folder.is_dir():
+        raise InputError("the output folder is a file", where=str(folder), fix="name another folder")
+    if any(entry.name != ".lock" and not entry.name.endswith(".partial") for entry in folder.iterdir()):
         raise InputError(
             "the output folder holds something that is not a run",
             where=str(folder),
@@ -251,13 +296,7 @@ def _open_store(folder: Path) -> RunStore:
     return store
 
 
-def _is_foreign(folder: Path) -> bool:
-    if not folder.is_dir():
-        raise InputError("the output folder is a file", where=str(folder), fix="name another folder")
-    return any(entry.name != ".lock" and not entry.name.endswith(".partial") for entry in folder.iterdir())
-
-
-def _note_start(store: RunStore, inputs: RunInput, settings: Settings) -> None:
+def _record_start(store: RunStore, inputs: RunInput, settings: Settings) -> None:
     """Write what the run is made from, so that it can be resumed and understood."""
     given = store.manifest.get("input")
     if inputs.given is not None:
@@ -266,7 +305,7 @@ def _note_start(store: RunStore, inputs: RunInput, settings: Settings) -> None:
     store.update_manifest(
         made_by=__version__,
         input=given,
-        input_files=plain_files(inputs.files),
+        input_files=manifest_entries(inputs.files),
         settings=settings.model_dump(mode="json"),
         machine={"python": platform.python_version(), "numpy": np.__version__, "system": platform.platform()},
     )

@@ -1,14 +1,13 @@
-"""Train in rounds: confident pairs become pseudo-seeds, the graph is merged and divided again, and training resumes.
+"""Train in rounds: confident pairs become pseudo-seeds, the graph is merged and divided again, training resumes.
 
-In: a trained model. Out: the model of the best round and its vectors, and what each round was like.
-The idea (self-training, as BootEA): what the model is sure of teaches it more than what it was given. Every round
-starts with the given seeds and takes its pseudo-seeds anew, so that an early mistake can be undone; the parameters are
-carried on. The valid links, where they are not seeds, measure the pseudo-seeds and whether a round did harm: one that
-loses more of them than it gains, by more than chance does, is undone and ends the rounds. They are matched as in the
-run itself, among all entities that are not seeds. Without valid links every round is made.
-A finished round is kept in the work folder; an interrupted one resumes from its last checkpoint.
+In: a trained model. Out: the model and the vectors of the last round that was kept, and a record of each round.
+The idea (self-training, as BootEA): confident pairs teach the model more than the seeds alone. Every round starts from
+the given seeds and selects new pseudo-seeds, so an early mistake can be undone; parameters carry over. Valid links
+that are not seeds measure whether a round did harm: if it loses significantly more of them than it gains, it is undone
+and training stops. Valid links are matched as in the run itself, among all entities that are not seeds. Without them
+all rounds run. A finished round is kept in the work folder; an interrupted one resumes from its last checkpoint.
 
-# Departs: not in the paper; off by default, and reported apart.
+# Departs: not in the paper; off by default, and reported separately.
 """
 
 from __future__ import annotations
@@ -49,14 +48,14 @@ _FEW_SEEDS = 0.05  # of the entities of the smaller graph
 
 @dataclass(frozen=True)
 class RoundsOutcome:
-    """What each round was like."""
+    """A record of each round."""
 
     history: tuple[RoundRecord, ...]
 
 
 @dataclass(frozen=True)
 class RoundsResult:
-    """The model of the best round and its vectors."""
+    """The model of the last round that was kept, and its vectors."""
 
     refined_model: TrainedModel
     refined_embeddings: EntityEmbeddings
@@ -67,23 +66,23 @@ class RoundsResult:
 class _PseudoSeeds:
     """Pairs (p, 2), how many of them touch a valid link, and the share of those that are right.
 
-    `found` (v, 2) marks the valid links that are the first choice of their source, and of their target.
+    `valid_found` (v, 2) marks the valid links that are the first choice of their source, and of their target.
     """
 
     pairs: IntArray
     num_judged: int
     share_right: float | None
-    found: Mask
+    valid_found: Mask
 
     @property
     def valid_hits(self) -> float | None:
         """H@1 of the valid links among all entities that are not seeds, both directions; None without such links."""
-        return float(self.found.mean()) if self.found.size else None
+        return float(self.valid_found.mean()) if self.valid_found.size else None
 
 
 @dataclass(frozen=True, eq=False)
-class _Rounds:
-    """What all rounds of a run share."""
+class _RoundRunner:
+    """The inputs that all rounds share, and the two halves of a round."""
 
     task: AlignmentTask
     plan: DivisionPlan
@@ -114,7 +113,7 @@ class _Rounds:
         self, pseudo: IntArray, number: int, start: TrainedModel, work: Path | None
     ) -> tuple[TrainedModel, EntityEmbeddings]:
         """Train on with pseudo-seeds, and encode; a round that was finished before is taken from its folder."""
-        # Anchors that nothing confirmed are not trained on again.
+        # Anchors count here only if they are among the pseudo-seeds.
         given, seed = self.task.given_seeds(self.settings.protocol.seeds_from), self.seed + number
         task = dataclasses.replace(
             self.task,
@@ -123,7 +122,7 @@ class _Rounds:
             anchors=self.task.anchors[:0],
         )
         protocol, settings = ProtocolSettings(seeds_from="train"), self.settings
-        short = settings.train.model_copy(update={"epochs": settings.rounds.epochs})
+        round_settings = settings.train.model_copy(update={"epochs": settings.rounds.epochs})
         merged = merge(task)
 
         def divide(division: int) -> SubgraphSet:
@@ -132,7 +131,7 @@ class _Rounds:
 
         # Where the whole graph is encoded, no subgraphs are needed to validate by.
         subgraphs = SubgraphSet.empty() if settings.integrate.method == "full" else divide(0)
-        sections = protocol, short, settings.integrate
+        sections = protocol, round_settings, settings.integrate
         made = train(task, subgraphs, *sections, seed, divisions=divide, device=self.device, work=work, start=start)
         encoded = integrate(
             self.task, made.model, subgraphs, settings.train, settings.integrate, device=self.device, work=work
@@ -153,19 +152,20 @@ def run_rounds(
     device: str,
     work: Path | None = None,
 ) -> RoundsResult:
-    """Train on, round by round, and keep the best."""
-    rounds = _Rounds(task, plan, evidence, channels, settings, seed, device)
+    """Train round by round, until all rounds are made or one did harm."""
+    rounds = _RoundRunner(task, plan, evidence, channels, settings, seed, device)
     best = (model, embeddings)
     pseudo = rounds.pseudo_seeds(embeddings, 1)
     history: list[RoundRecord] = []
     for number in range(1, settings.rounds.number + 1):
         _log_round(number, pseudo)
-        own = None if work is None else work / f"round-{number:02d}"
-        model, embeddings = rounds.train(pseudo.pairs, number, model, own)
+        round_folder = None if work is None else work / f"round-{number:02d}"
+        model, embeddings = rounds.train(pseudo.pairs, number, model, round_folder)
         before, is_last = pseudo, number == settings.rounds.number
-        if pseudo.found.size or not is_last:
+        # The last round needs no new pseudo-seeds unless valid links can judge it.
+        if pseudo.valid_found.size or not is_last:
             pseudo = rounds.pseudo_seeds(embeddings, number + 1)
-        kept = not _did_harm(before.found, pseudo.found)
+        kept = not _did_harm(before.valid_found, pseudo.valid_found)
         record = RoundRecord(
             number, len(before.pairs), before.num_judged, before.share_right, pseudo.valid_hits, kept=kept
         )
@@ -193,7 +193,7 @@ def advise_rounds(task: AlignmentTask, channels: tuple[str, ...], protocol: Prot
 
 
 def _did_harm(before: Mask, after: Mask) -> bool:
-    """Whether fewer links are found than before (v, 2), by more than the deviation of as many tosses of a coin."""
+    """Whether fewer links are found than before (v, 2), by more than the standard deviation of fair coin tosses."""
     lost, gained = int((before & ~after).sum()), int((after & ~before).sum())
     return lost - gained > math.sqrt(lost + gained)
 

@@ -156,7 +156,7 @@ def test_a_run_resumes_where_its_input_is_not(pair: Path, tmp_path: Path) -> Non
     ended = call("align", *HASTY, tmp_path / "mistyped", "--out", run, expect=2)
     assert "there is no such folder" in ended.stderr
     ended = call("align", "--resume", "--out", run)
-    assert "the input files do not exist here; the run folder is taken as it is" in ended.stderr
+    assert "the input files cannot be found or read here; using what the run folder holds" in ended.stderr
     assert started(ended.stderr) == stages_from("search")
 
 

@@ -42,7 +42,7 @@ def run(pair: Path) -> Path:
         "train": lambda *_, **__: TrainResult(model, TrainOutcome(())),
         "integrate": lambda *_, **__: IntegrateResult(embeddings, IntegrateOutcome(0, DIM)),
     }
-    run_pipeline(folder, DataInput(folder=pair), settings, last="integrate", instead=drawn)
+    run_pipeline(folder, DataInput(folder=pair), settings, last="integrate", overrides=drawn)
     ended = largegnn("align", "--resume", "--out", folder, "--to", "match", OMP_NUM_THREADS="1", COLUMNS="200")
     assert "train: reused" in ended.stderr
     return folder

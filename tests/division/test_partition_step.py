@@ -59,7 +59,7 @@ def test_a_cap_below_an_even_share_is_refused_before_anything_is_partitioned(
     def explode(*_: Any) -> Partition:
         raise AssertionError("the plan was not looked at")
 
-    monkeypatch.setitem(PARTITIONERS._local, "explode", explode)
+    monkeypatch.setitem(PARTITIONERS._registered, "explode", explode)
     cap = even_share(task, 4) - 1
     values = {"division.partitioner": "explode", "division.parts": 4, "landmarks.cap": cap}
     with pytest.raises(InputError, match=f"4 parts of at most {cap} entities cannot hold"):

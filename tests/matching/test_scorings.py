@@ -132,7 +132,7 @@ def test_a_plain_function_is_a_scoring(graph: CandidateGraph, context: ScoringCo
 
 def test_a_scoring_of_ones_own_with_margins_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Scoring(half_cosine, lone_margin=0.125)
-    monkeypatch.setattr(SCORINGS, "_local", {})
+    monkeypatch.setattr(SCORINGS, "_registered", {})
     assert scoring_of(SCORINGS.name_of(mine)) is mine
     with pytest.raises(InputError, match="one of cosine, csls, transport"):
         scoring_of("nonsense")

@@ -146,12 +146,12 @@ def test_what_is_refused_changes_nothing(tmp_path: Path) -> None:
     two_steps(steps_in(tmp_path))
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     begun: list[int] = []
-    step = Steps(RunStore(tmp_path), NAMES, force="second", begin=lambda: begun.append(1))
+    step = Steps(RunStore(tmp_path), NAMES, force="second", before_computing=lambda: begun.append(1))
     with pytest.raises(InputError, match="holds another run"):
         two_steps(step, start=9)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert not begun
-    two_steps(Steps(RunStore(tmp_path), NAMES, force="first", begin=lambda: begun.append(1)))
+    two_steps(Steps(RunStore(tmp_path), NAMES, force="first", before_computing=lambda: begun.append(1)))
     assert begun == [1], "once, before the first step"
 
 
@@ -174,7 +174,7 @@ def test_another_way_to_compute_a_step(tmp_path: Path, calls: list[str]) -> None
     store = RunStore(tmp_path)
     store.update_manifest(made_by="test")
     made = TableResult(Table(np.array([1])), Facts(1))
-    step = Steps(store, NAMES, instead={"first": lambda start, settings: made})
+    step = Steps(store, NAMES, overrides={"first": lambda start, settings: made})
     assert two_steps(step).table.numbers.tolist() == [2]
     assert two_steps(steps_in(tmp_path)).table.numbers.tolist() == [2]
     assert calls == ["double on cpu"]

@@ -157,7 +157,7 @@ def test_a_failed_write_leaves_the_old_state(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StorageError, match=r"No space left on device.*finished before is intact"):
+    with pytest.raises(StorageError, match=r"No space left on device.*finished steps are intact"):
         store.save_step("merge", 2, {"again": toy_task}, RECORD)
     assert (tmp_path / "manifest.json").read_bytes() == before
     assert not list(tmp_path.glob("*.partial"))

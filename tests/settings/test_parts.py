@@ -31,7 +31,7 @@ def test_a_part_is_named_by_its_name_its_address_or_itself() -> None:
 def test_a_part_made_on_the_spot_is_known_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def divide() -> None: ...
 
-    monkeypatch.setattr(PARTITIONERS, "_local", {})
+    monkeypatch.setattr(PARTITIONERS, "_registered", {})
     settings = DivisionSettings(partitioner=divide)  # type: ignore[arg-type]
     assert settings.partitioner == "divide"
     assert PARTITIONERS.is_local("divide")

@@ -1,4 +1,8 @@
-"""The files a run is made from: their checksums, and whether they are still the same."""
+"""Find the input files of a run and take their checksums, without reading them as graphs.
+
+In: what the user gave, or a run folder. Out: a `RunInput`, whose fingerprint is the content of the files, wherever they
+lie. A checksum is computed again only if the size or the date of a file has changed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from largegnn.runfolder.artifact_files import file_checksum
 from largegnn.runfolder.store import RunStore
 from largegnn.settings import DataSettings
 
-__all__ = ["InputFile", "RunInput", "describe_file", "known_files", "plain_files", "read_input"]
+__all__ = ["InputFile", "RunInput", "describe_file", "find_input", "known_files", "manifest_entries"]
 
 _log = logging.getLogger(__name__)
 
@@ -35,21 +39,21 @@ class RunInput:
     files: Mapping[str, InputFile] = field(default_factory=dict)
 
     def plain(self) -> list[str]:
-        """What counts: the bytes of the files, in a fixed order, and not where they lie."""
+        """The checksums in a fixed order: the fingerprint covers content, not location."""
         return [file.sha256 for file in self.files.values()]
 
     def recorded(self) -> dict[str, str]:
-        """The same by path, for the message where a file has changed."""
+        """Checksums by path, to name the file that changed."""
         return {path: file.sha256 for path, file in self.files.items()}
 
 
 def known_files(store: RunStore) -> dict[str, InputFile]:
-    """What the manifest says the run was made from."""
+    """The input files that the manifest lists."""
     return {path: InputFile(**entry) for path, entry in store.manifest.get("input_files", {}).items()}
 
 
-def plain_files(files: Mapping[str, InputFile]) -> dict[str, dict[str, object]]:
-    """The same as it stands in the manifest."""
+def manifest_entries(files: Mapping[str, InputFile]) -> dict[str, dict[str, object]]:
+    """Input files as plain values for the manifest."""
     return {path: asdict(entry) for path, entry in files.items()}
 
 
@@ -66,8 +70,8 @@ def describe_file(path: Path, known: InputFile | None = None) -> InputFile:
         raise InputError("the file cannot be read", where=str(path), found=error.strerror) from None
 
 
-def read_input(given: DataInput | None, data: DataSettings, store: RunStore) -> RunInput:
-    """The input of a run with the checksums of its files; files that are missing count as what they were."""
+def find_input(given: DataInput | None, data: DataSettings, store: RunStore) -> RunInput:
+    """Find the input of a run with the checksums of its files; if they are missing, use the recorded checksums."""
     known = known_files(store)
     if given is None:
         return RunInput(None, known)
@@ -81,5 +85,5 @@ def read_input(given: DataInput | None, data: DataSettings, store: RunStore) -> 
         if "load" not in store.steps or begun_with != store.manifest.get("input"):
             raise
         # The run folder has moved to a machine without the input.
-        _log.info("the input files do not exist here; the run folder is taken as it is")
+        _log.info("the input files cannot be found or read here; using what the run folder holds")
         return RunInput(given, known)

@@ -62,9 +62,10 @@ def derived_seed(seed: int, step: str) -> int:
 class Steps:
     """The steps of one run, in the order of `names`; call it inside `store.lock()`.
 
-    `first` and `last` bound what may be computed, `force` names the first step to compute again. `instead` holds
-    functions that compute a step in another way than the pipeline does, from the same arguments. `begin` is called
-    before the first step is computed: until then nothing in the folder has changed, and nothing is refused afterwards.
+    `first` and `last` bound what may be computed, `force` names the first step to compute again. `overrides` holds
+    functions that compute a step in another way than the pipeline does, from the same arguments. `before_computing` is
+    called before the first step is computed: until then nothing in the folder has changed, and afterwards nothing is
+    refused.
     """
 
     def __init__(
@@ -75,10 +76,11 @@ class Steps:
         first: str | None = None,
         last: str | None = None,
         force: str | None = None,
-        instead: Mapping[str, Callable[..., Any]] | None = None,
-        begin: Callable[[], None] = lambda: None,
+        overrides: Mapping[str, Callable[..., Any]] | None = None,
+        before_computing: Callable[[], None] = lambda: None,
     ) -> None:
-        self._store, self._names, self._instead, self._begin = store, list(names), instead or {}, begin
+        self._store, self._names, self._overrides = store, list(names), overrides or {}
+        self.before_computing = before_computing
         self._first = 0 if first is None else self._index(first)
         self._last = len(names) - 1 if last is None else self._index(last)
         self._forced = len(names) if force is None else self._index(force)
@@ -110,7 +112,7 @@ class Steps:
                 fix=f"start with --from {name}",
             )
         else:
-            self._compute(name, self._instead.get(name, function), args, kwargs, print_, arguments)
+            self._compute(name, self._overrides.get(name, function), args, kwargs, print_, arguments)
         if self._index(name) >= self._last:
             raise LastStepError
         return self._load(name, function)
@@ -129,7 +131,7 @@ class Steps:
         arguments: dict[str, Any],
     ) -> None:
         if not self.computed:
-            self._begin()
+            self.before_computing()
         self._forget_from(self._index(name))
         work = self.work_folder(name)
         if self._index(name) >= self._forced:

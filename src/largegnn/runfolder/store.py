@@ -1,4 +1,4 @@
-"""Keep the results of a run's steps in a folder, with a checksum for every file.
+"""Keep the results of a run's steps in a folder, with a checksum for every artifact.
 
     manifest.json         the run: input, settings, machine
     config.toml           the resolved settings
@@ -6,8 +6,9 @@
     01-task/triples.npy   one folder for each artifact, one file for each array, mapped when read
 
 A folder is written beside its place, flushed to disk and renamed; the record follows the same way and carries its own
-checksum, so a kill at any moment leaves the last good state. A file is only read after its checksum was compared. No
-pickle anywhere. Needs numpy alone: a run folder made on one machine continues on another that has little installed.
+checksum, so a kill at any moment leaves the last good state. Artifacts and records are only read after their checksums
+were compared; the manifest is checked for shape, and repeated in every record. No pickle anywhere. Needs numpy alone: a
+run folder made on one machine continues on another that has little installed.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _log = logging.getLogger(__name__)
 _Artifact = TypeVar("_Artifact")
 _MANIFEST, _SCRATCH = "manifest.json", "artifact.json"
 _RECORD = re.compile(r"(\d\d)-(\w+)\.json")
-_FIX = "what was finished before is intact, free some space and run again with --resume"
+_FIX = "finished steps are intact; free some space and run again with --resume"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +82,7 @@ class RunStore:
             arrays, scalars[key] = pack(artifact)
             place = f"{number:02d}-{key}"
             found = write_folder(self.folder / place, partial(save_arrays, arrays), fix=_FIX)
-            files[key] = {f"{place}/{file}": facts for file, facts in found.items()}
+            files[key] = {f"{place}/{file}": known for file, known in found.items()}
             self._verified |= set(files[key])
         record = StepRecord(files=files, scalars=scalars, **facts)
         content = {"step": name, "run": self.manifest, "record": dataclasses.asdict(record)}
@@ -119,7 +120,7 @@ class RunStore:
         return True
 
     def forget(self, names: Iterable[str]) -> None:
-        """Remove the records of steps before they are computed anew, so that a kill leaves no half-truth."""
+        """Remove the records of steps before computing them anew, so that a kill leaves no record without its files."""
         for name in [name for name in names if name in self.steps]:
             record = self.steps.pop(name)
             self._verified -= {file for files in record.files.values() for file in files}
@@ -148,7 +149,7 @@ class RunStore:
             for name, facts in content["files"].items():
                 check_file(folder / name, facts)
             return load_artifact(kind, [folder / name for name in content["files"]], content["scalars"])
-        # Whole, but written by a program of another version, with other fields.
+        # Damaged, or written by another version with other fields: it is made again.
         except (DamagedError, AttributeError, IndexError, KeyError, TypeError, ValueError) as damage:
             _log.warning("%s: made again, it is damaged or not what was expected (%s)", folder, damage)
             return None
@@ -191,14 +192,15 @@ class RunStore:
             for path in sorted(self.folder.glob("[0-9][0-9]-*.json")):
                 content = _read_record(path)
                 if content is not None:
-                    found[content["step"]], run = StepRecord(**content["record"]), content["run"]
+                    found[content["step"]] = StepRecord(**content["record"])
+                    last_manifest = content["run"]
         except OSError as error:  # a name too long, a folder that may not be entered
             raise InputError(
                 "the run folder cannot be read", where=str(self.folder)[:300], found=error.strerror or str(error)
             ) from None
         if found and not manifest:
             _log_lost_manifest(self.folder)
-            manifest = run
+            manifest = last_manifest
         return manifest, found
 
 

@@ -43,7 +43,9 @@ def describe(model: type[Section], prefix: str = "") -> Iterator[SettingInfo]:
         if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
             yield from describe(field.annotation, f"{prefix}{name}.")
         else:
-            yield SettingInfo(f"{prefix}{field.alias or name}", _kind(field), field.default, field.description or "", field)
+            yield SettingInfo(
+                f"{prefix}{field.alias or name}", _kind(field), field.default, field.description or "", field
+            )
 
 
 def _kind(field: FieldInfo) -> Kind:

@@ -1,4 +1,7 @@
-"""All settings of a run: one section per step, and what every value means and may be."""
+"""Declare all settings of a run, in sections; each section names the step that uses it.
+
+The descriptions become the help of the command line and the reference. Every number has both bounds.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ class DataSettings(Section):
     fold: int = Field(1, ge=1, le=1_000, description="Fold of an OpenEA folder.")
     valid_share: Share | Literal["auto"] = Field(
         "auto",
-        description="Share of seeds held out as valid links if none are given. auto: a tenth; up to a third of few.",
+        description="Share of seeds held out as valid links if none are given. auto: a tenth; up to a third if seeds are few.",
     )
     source_key: str = Field(
         "", max_length=1_000, description="Key column of a source that is a table of entities. Empty: a triple file."
@@ -84,7 +87,7 @@ class CompareSettings(Section):
     )
     text_model: str = Field("", max_length=4_096, description="Folder of the text encoder's model.")
     odds_weight: float = Field(
-        0.02, ge=0, le=1, description="What a logarithm of odds by values adds to the similarity of a pair."
+        0.02, ge=0, le=1, description="Weight of the log odds of values in the similarity of a pair."
     )
 
 
@@ -105,7 +108,8 @@ class LandmarkSettings(Section):
 
     enabled: bool = Field(True, description="Recall landmarks. false: the paper's `w/o CLG`.")
     cap: Annotated[int, Field(ge=1, le=1_000_000_000)] | Literal["auto"] = Field(
-        "auto", description="Most entities of a subgraph, landmarks included. auto: a quarter above an even share."
+        "auto",
+        description="Maximum size of a subgraph, landmarks included. auto: a quarter above an even share.",
     )
     eta: float = Field(0.001, ge=1e-9, le=1, description="Smoothing of the importance of an entity near a seed.")
     decay: float = Field(0.01, ge=1e-9, le=1, description="Factor on the importance of an entity for each hop.")
@@ -115,8 +119,8 @@ class LandmarkSettings(Section):
 # Paper: reconstruction is ER, cross_subgraph is CNS.
 LOSSES = ("alignment", "reconstruction", "cross_subgraph", "cross_subgraph_printed")
 DEFAULT_LOSSES = {"alignment": 1.0, "reconstruction": 20.0, "cross_subgraph": 0.6}
-Epochs = Annotated[int, Field(ge=1, le=10_000)]
-Nodes = Annotated[int, Field(ge=0, le=1_000_000)]
+EpochCount = Annotated[int, Field(ge=1, le=10_000)]
+NodeCount = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class TrainSettings(Section):
@@ -124,14 +128,17 @@ class TrainSettings(Section):
 
     encoder: Annotated[str, PartOf(ENCODERS)] = Field("dual_amn", description="The graph neural network.")
     dim: int = Field(
-        64, ge=1, le=4_096, description="Dimension of an input vector. 128 is a little better and takes twice the time."
+        64,
+        ge=1,
+        le=4_096,
+        description="Dimension of an input vector. 128 is slightly better and takes twice the time.",
     )
-    epochs: Epochs = Field(25, description="Passes over the subgraphs.")
+    epochs: EpochCount = Field(25, description="Passes over the subgraphs.")
     batch_size: int = Field(512, ge=1, le=1_000_000, description="Seeds in a training step.")
-    negatives: Nodes = Field(2_000, description="Negatives of a seed, drawn from its subgraph. 0: all nodes.")
+    negatives: NodeCount = Field(2_000, description="Negatives of a seed, drawn from its subgraph. 0: all nodes.")
     learning_rate: float = Field(0.005, ge=1e-8, le=1, description="Learning rate of RMSprop at the start.")
     schedule: Literal["cosine", "constant"] = Field(
-        "cosine", description="How the learning rate goes on. cosine: it falls to 0 along a cosine. constant: it stays."
+        "cosine", description="Learning rate schedule. cosine: it falls to 0 along a cosine. constant: it stays."
     )
     losses: Annotated[Mapping[str, Weight], WeightsOf("loss", LOSSES, DEFAULT_LOSSES, 10_000)] = Field(
         DEFAULT_LOSSES, description="Weight of each loss. 0: off. A loss that is not named keeps its default."
@@ -154,11 +161,14 @@ class TrainSettings(Section):
         le=20,
         description="Models trained one after the other, each with its own divisions; their cosines are added.",
     )
-    validate_every: Epochs = Field(
+    validate_every: EpochCount = Field(
         5, description="Epochs between evaluations on the valid links. The best of these epochs is kept."
     )
     checkpoint_seconds: float = Field(
-        60.0, ge=0, le=86_400, description="Least seconds between checkpoints. They are written at the end of an epoch."
+        60.0,
+        ge=0,
+        le=86_400,
+        description="Minimum seconds between checkpoints, written at the end of an epoch.",
     )
     max_memory_gb: MemoryGB = Field(4.0, description="Memory in GB for chunks and caches.")
     precision: Literal["float32", "tf32"] = Field(
@@ -191,8 +201,8 @@ class RoundSettings(Section):
     """Self-training: confident pairs become pseudo-seeds of further training (step `rounds`)."""
 
     number: int = Field(0, ge=0, le=20, description="Number of self-training rounds. 0: none.")
-    epochs: Epochs = Field(10, description="Epochs of a self-training round.")
-    min_confidence: float = Field(0.5, ge=0, le=1, description="Least confidence of a pseudo-seed.")
+    epochs: EpochCount = Field(10, description="Epochs of a self-training round.")
+    min_confidence: float = Field(0.5, ge=0, le=1, description="Minimum confidence of a pseudo-seed.")
 
 
 CHANNELS = ("structure", "literals", "rules")
@@ -206,7 +216,7 @@ PAGES = (
     "report.json",
     "report.html",
 )
-Neighbors = Annotated[int, Field(ge=1, le=10_000)]
+NeighborCount = Annotated[int, Field(ge=1, le=10_000)]
 DEFAULT_WEIGHTS = {"support": 0.3}
 
 
@@ -216,7 +226,7 @@ class SearchSettings(Section):
     method: Annotated[str, PartOf(SEARCHERS, "auto")] = Field(
         "auto", description="Search method. auto: exact with torch on a GPU or for small graphs, else Faiss IVF."
     )
-    k: Neighbors = Field(12, description="Neighbours kept for each entity. At least match.csls_k and match.k.")
+    k: NeighborCount = Field(12, description="Neighbours kept for each entity. At least match.csls_k and match.k.")
     recall: float = Field(0.95, ge=0.01, le=1, description="Recall that an approximate search must reach.")
     max_memory_gb: MemoryGB = Field(4.0, description="Memory in GB of the search, without vectors and results.")
 
@@ -227,7 +237,7 @@ class MatchSettings(Section):
     scoring: Annotated[str, PartOf(SCORINGS)] = Field(
         "csls", description="Score of a pair. transport needs graphs where nearly every entity has a counterpart."
     )
-    csls_k: Neighbors = Field(10, description="Neighbours in the mean of CSLS.")
+    csls_k: NeighborCount = Field(10, description="Neighbours in the mean of CSLS.")
     weights: Annotated[Mapping[str, Weight], WeightsOf("evidence", None, DEFAULT_WEIGHTS, 100)] = Field(
         DEFAULT_WEIGHTS, description="What one unit of each evidence adds to the cosine of a pair. 0: nothing."
     )
@@ -239,7 +249,7 @@ class MatchSettings(Section):
     selection: Literal["mutual_top1", "mutual_knn", "one_to_one", "many_to_one"] = Field(
         "mutual_top1", description="Which pairs may be accepted. mutual_knn with k = 5 is the paper's."
     )
-    k: Neighbors = Field(5, description="Candidates kept for each entity, and the k of mutual_knn.")
+    k: NeighborCount = Field(5, description="Candidates kept for each entity, and the k of mutual_knn.")
     threshold: Literal["f1", "none"] = Field(
         "f1", description="f1: the threshold with the highest expected F1. none: accept all selected pairs."
     )
@@ -284,7 +294,7 @@ class ClusterSettings(Section):
     )
     staleness: Annotated[int, Field(ge=0, le=100_000)] | Literal["auto"] = Field(
         "auto",
-        description="Most visits by others while one is under way. 0: one at a time. auto: about one for each worker.",
+        description="Maximum visits by others during one visit. 0: one at a time. auto: about one for each worker.",
     )
 
 
