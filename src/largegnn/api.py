@@ -1,4 +1,4 @@
-"""The steps as functions on values: what the command line calls, and what a program may call itself.
+"""Offer the steps of a run as functions on values, for programs and for the command line.
 
 Everything happens in a run folder, the same one the command line makes; without `out` the folder is temporary and goes
 with the result, which `AlignmentResult.save` keeps.
@@ -88,7 +88,7 @@ def data_input(
     target_names: AnyPath | None = None,
     decisions: AnyPath | None = None,
 ) -> DataInput:
-    """Either calling form as one value: a data set folder alone, or SOURCE TARGET and seeds."""
+    """Put either calling form into one value: a data set folder alone, or SOURCE TARGET and seeds."""
     files = {
         "seeds": seeds,
         "valid_links": valid_links,
@@ -221,7 +221,7 @@ def align(
 
 
 def open_run(folder: AnyPath) -> AlignmentResult:
-    """The alignment a run folder holds."""
+    """Open the alignment in a run folder."""
     return AlignmentResult.open(folder)
 
 
@@ -265,7 +265,7 @@ def inspect(
     settings: AnySettings = None,
     memory_mb: float | None = None,
 ) -> Inspection:
-    """Count and measure a pair, from files or loaded; `memory_mb` is what a run may use, by default what is free."""
+    """Count and measure a pair, from files or loaded; `memory_mb` is what a run may use (default: all that is free)."""
     from largegnn.division.merge import merge
     from largegnn.machine.metering import available_memory_mb
     from largegnn.planning.inspection import inspect_task
@@ -285,7 +285,7 @@ def inspect(
 
 @dataclass(frozen=True)
 class Division:
-    """A divided task: the subgraphs, how much they keep, and what each step cost."""
+    """A divided task: the subgraphs, how much they keep, and the cost of each step."""
 
     num_parts: int
     cap: int
@@ -297,7 +297,7 @@ class Division:
 
     @classmethod
     def of(cls, run: Run) -> Division:
-        """The division a run holds; the share of test links it keeps is counted here, as no step sees them."""
+        """Read the division of a run; the share of kept test links is counted here, as no dividing step sees them."""
         from largegnn.division.subgraphs import share_kept
 
         plan, membership = run.outcome("partition", DivisionPlan), run.artifact("membership", Partition)
@@ -328,7 +328,7 @@ _DIVIDING = ("merge", "partition", "landmarks", "subgraphs")
 
 @dataclass(frozen=True)
 class Training:
-    """A trained model, the vectors of all entities, and what every epoch was like."""
+    """A trained model, the vectors of all entities, and a record of every epoch."""
 
     model: TrainedModel
     embeddings: EntityEmbeddings
@@ -359,7 +359,7 @@ def train(task: AlignmentTask, settings: AnySettings = None) -> Training:
 def search(
     task: AlignmentTask, embeddings: EntityEmbeddings, settings: AnySettings = None
 ) -> tuple[Neighbors, Neighbors]:
-    """The nearest free targets of each free source, and the other way round."""
+    """Find the nearest free targets of each free source, and the nearest free sources of each free target."""
     from largegnn.matching.nearest import find_nearest
 
     chosen = Settings.of(settings)
@@ -374,7 +374,7 @@ def match(
     neighbors: tuple[Neighbors, Neighbors] | None = None,
     settings: AnySettings = None,
 ) -> tuple[Alignment, MatchOutcome]:
-    """Pairs with evidence, confidence and decision, and what was learnt about them; searches first where need be."""
+    """Match by given vectors: pairs with evidence, confidence and decision; searches first without `neighbors`."""
     from largegnn.matching.match import match as run_match
 
     chosen = Settings.of(settings)
@@ -387,14 +387,14 @@ def match(
 
 
 def evaluate(run: AnyPath) -> Evaluation:
-    """The figures of a run folder by its test links; measured now if they were not before."""
+    """Read the figures of a run by its test links, or measure them now."""
     from largegnn.figures import evaluated_run
 
     return evaluated_run(Path(run)).outcome("evaluate", Evaluation)
 
 
 def compare(*runs: AnyPath) -> Comparison:
-    """Runs side by side: the settings that differ, and the figures."""
+    """Compare runs: the settings that differ, and the figures."""
     from largegnn.figures import compare_runs
 
     return compare_runs([Path(run) for run in runs])

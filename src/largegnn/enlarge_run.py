@@ -1,4 +1,4 @@
-"""Enlarge a finished run by triples and entities that came later, without training anew (`largegnn update`).
+"""Enlarge a finished run by later triples and entities, without training again (`largegnn update`).
 
 In: a run folder, files of added triples and links, a new folder. Out: a run folder like any other: the enlarged task,
 its division, the trained model with rows for what is new, vectors of the whole enlarged graph, search, matching and
@@ -67,7 +67,7 @@ _MOST_LINKS = 10_000  # valid links the measurement ranks among
 def update_run(
     folder: Path, added: Additions, out: Path, form: str = "auto", device: str | None = None, cluster: str | None = None
 ) -> None:
-    """Build in `out` the run of `folder` enlarged by what was added."""
+    """Build the run of `folder`, enlarged by the additions, in `out`."""
     _refuse_existing(out)  # before anything is read; and again once no other update can make it
     run = _finished_run(folder)
     literals = run.artifact("literals", Literals)
@@ -96,7 +96,7 @@ def update_run(
 
 
 def enlarge_model(model: TrainedModel, old: AlignmentTask, grown: EnlargedTask) -> tuple[TrainedModel, NewRows]:
-    """A trained model with rows for what was added; all that training saw keeps its row."""
+    """Add rows for new entities and relations to a trained model; known entities keep their rows."""
     task = grown.task
     rows = np.zeros((task.num_entities, model.entity_rows.shape[1]), dtype=np.float32)
     rows[grown.entity_of_old] = model.entity_rows
@@ -140,7 +140,7 @@ def _warn_of_growth(run: Run, grown: EnlargedTask) -> None:
 
 
 def _build(folder: Path, old: Run, grown: EnlargedTask, settings: Settings, inputs: dict[str, InputFile]) -> None:
-    """Fill a new run folder by the pipeline, with some steps computed from the old run instead of from nothing."""
+    """Fill a new run folder by the pipeline, computing some steps from the old run."""
     old_task = old.artifact("task", AlignmentTask)
     found: NewRows | None = None
     report: UpdateReport | None = None
@@ -192,7 +192,7 @@ def _build(folder: Path, old: Run, grown: EnlargedTask, settings: Settings, inpu
 
 
 def _trained(old: AlignmentTask, grown: EnlargedTask) -> Mask:
-    """Entities that keep their row, (n,): all old ones, but for those that had no triple in training and have now."""
+    """Mark the entities that keep their row, (n,): all old ones except those without any triple in training."""
     trained = np.zeros(grown.task.num_entities, dtype=bool)
     trained[grown.entity_of_old] = old.degrees() > 0
     still_isolated = grown.task.degrees()[grown.entity_of_old] == 0
@@ -213,14 +213,14 @@ def _grown_settings(
 
 
 def _inputs(run: Run, folder: Path, added: Additions) -> dict[str, InputFile]:
-    """What the new run was made from: the old run's files, its model, and the added files."""
+    """List the inputs of the new run: the files of the old run, its model, and the added files."""
     inputs = known_files(run.store)
     inputs[f"{folder.resolve()} (model)"] = InputFile(run.store.steps["match"].fingerprint)
     return inputs | {str(path.resolve()): describe_file(path) for path in added.paths()}
 
 
 def _report(old: Run, task: AlignmentTask, trained: Mask, grown: EnlargedTask, found: NewRows) -> UpdateReport:
-    """What was added, and how the entities training did not see came to their rows."""
+    """Count the additions, and how entities that were not in training got their rows."""
     unseen, split = ~trained, task.num_source_entities
     embedded, direct = unseen & found.reached, unseen & (found.num_known > 0)
     unreached, neighbors = unseen & ~found.reached, found.num_known[direct]
@@ -253,7 +253,7 @@ def cost_of_adding(
     sides: tuple[int, ...],
     work: Path | None = None,
 ) -> UpdateCost | None:
-    """How many valid links are found by CSLS with trained rows, and with a row as if one end had come later.
+    """Count the valid links found by CSLS with trained rows, and with one end treated as a later entity.
 
     `trained` (n,) are the entities training saw, `sides` where the ends that are hidden lie. None where there are no
     valid links, or where they are seeds.
@@ -300,7 +300,7 @@ def cost_of_adding(
 def _hide_as_many(
     known: Mask, task: AlignmentTask, settings: Settings, sides: tuple[int, ...], rng: np.random.Generator
 ) -> None:
-    """Forget so many more entities of each side as are new there: a new entity has new neighbours too."""
+    """Hide as many more entities of each side as are new there, since a new entity has new neighbours too."""
     split, is_taken = task.num_source_entities, np.zeros(task.num_entities, dtype=bool)
     is_taken[task.seeds(settings.protocol.seeds_from).ravel()] = True
     is_taken[task.valid_links.ravel()] = True

@@ -1,4 +1,4 @@
-"""Measure finished runs: by their own test links, by links given later, and beside each other."""
+"""Measure finished runs by their own test links or by others, and compare runs."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _PARTIAL = ("partial_precision", "recall", "partial_f1")  # where the test links
 
 
 def evaluated_run(folder: Path) -> Run:
-    """A run whose evaluation is made if it is missing.
+    """Open a run and evaluate it if it was not evaluated before.
 
-    What was measured is only read: a folder may be looked at while it cannot be written, and without its input.
+    An evaluated run is only read, so its folder may be read-only and its input missing.
     """
     run = Run.open(folder, needs="match")
     if "evaluate" in run.finished:
@@ -49,7 +49,7 @@ def evaluated_run(folder: Path) -> Run:
 
 
 def evaluate_by(run: Run, links: Path | None, gold: str | None, *, skip_unknown: bool = False) -> Evaluation:
-    """The figures of a run by other test links, or by another reading of its own; nothing is written."""
+    """Measure a run by other test links, or with another kind of gold; write nothing."""
     task, settings = run.task, run.settings
     if links is not None:
         seeds = task.seeds(settings.protocol.seeds_from)
@@ -87,7 +87,7 @@ _SIDES = ("source", "target")
 
 
 def _link_ids(path: Path, run: Run, skip_unknown: bool) -> IntArray:
-    """The links of a file as ids (k, 2)."""
+    """Read the links of a file as ids (k, 2)."""
     read = read_links(path)
     named = {"source": read.sources.to_list(), "target": read.targets.to_list()}
     names = EntityNames(

@@ -1,4 +1,4 @@
-"""Divide the merged graph again while the training goes on, so that no triple is lost for good.
+"""Divide the merged graph again during training, so that no triple is cut in every epoch.
 
 In: a run folder whose graph is merged. Out: the division of any number, mapped from a scratch artifact. The next one is
 always being made, in a process of its own: METIS and KaMinPar hold the interpreter's lock and would stop the training.
@@ -29,12 +29,12 @@ _log = logging.getLogger(__name__)
 
 
 class Repartitioner:
-    """The divisions of a training run by number; number 0 is the one the run folder holds."""
+    """The divisions of a training by number; number 0 is the division in the run folder."""
 
     def __init__(
         self, store: RunStore, folder: Path, settings: Settings, plan: DivisionPlan, seed: int, task: AlignmentTask
     ) -> None:
-        """`folder` lies in the run folder and takes the scratch artifacts."""
+        """`folder`, inside the run folder, holds the scratch artifacts."""
         self._folder = folder.relative_to(store.folder)
         self._store, self._settings, self._plan, self._seed = store, settings, plan, seed
         self._num_divisions = _num_divisions(task, settings)
@@ -52,7 +52,7 @@ class Repartitioner:
             self._helper = None
 
     def __call__(self, number: int) -> SubgraphSet:
-        """The division of this number; starts on the one after it."""
+        """Return the division of this number, and start computing the next."""
         if number == 0:
             self._start(1)
             return self._store.load("subgraphs", "subgraphs", SubgraphSet)
@@ -62,7 +62,7 @@ class Repartitioner:
         return found
 
     def _finish(self, number: int) -> SubgraphSet:
-        """Wait for a division; one that is missing, damaged, or lost with its process is made here."""
+        """Wait for a division; if it is missing, damaged, or lost with its process, compute it here."""
         task = self._making.pop(number, None)
         if task is not None:
             try:
@@ -77,7 +77,7 @@ class Repartitioner:
         return found
 
     def _start(self, number: int) -> None:
-        """Begin a division in the helper process, unless there is no such number or it exists."""
+        """Start a division in the helper process, unless it is past the last one or exists."""
         if number >= self._num_divisions or number in self._making or self._exists(number):
             return
         if PARTITIONERS.is_local(self._settings.division.partitioner):
@@ -110,7 +110,7 @@ def _num_divisions(task: AlignmentTask, settings: Settings) -> int:
 
 
 def _make(folder: Path, values: dict[str, Any], plan: dict[str, Any], file: str, seed: int) -> None:
-    """Make one division and leave it in the run folder; values are plain, as they may cross to another process."""
+    """Compute one division and save it in the run folder; arguments are plain, so that another process can do it."""
     from largegnn.division.subgraphs import divide_again
 
     run = Run(Settings.model_validate(values), RunStore(folder))

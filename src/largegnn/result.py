@@ -1,4 +1,4 @@
-"""`AlignmentResult`: what an alignment is to a program: pairs by name, unmatched entities, explanations, files.
+"""Give programs a finished alignment: pairs by name, unmatched entities, explanations, files (`AlignmentResult`).
 
 In: a finished `Run`. Everything is read when it is asked for.
 """
@@ -65,7 +65,7 @@ class AlignmentResult:
 
     @classmethod
     def open(cls, folder: AnyPath) -> AlignmentResult:
-        """The alignment a run folder holds."""
+        """Open the alignment in a run folder."""
         return cls(Run.open(Path(folder), needs="match"))
 
     def __repr__(self) -> str:
@@ -101,12 +101,12 @@ class AlignmentResult:
 
     @property
     def title(self) -> str:
-        """What the run is called."""
+        """The name of the run."""
         return "temporary run" if self._is_temporary else self.run.folder.resolve().name
 
     @property
     def names(self) -> TaskNames:
-        """What the ids are called in the files."""
+        """The names of the ids in the input files."""
         return self.run.artifact("names", TaskNames)
 
     @property
@@ -121,12 +121,12 @@ class AlignmentResult:
 
     @cached_property
     def summary(self) -> RunSummary:
-        """Figures with their protocol, what each stage cost, and what to expect of the pairs."""
+        """Figures with their protocol, the cost of each step, and the expected precision of the pairs."""
         return self.run.summary
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether the confidence of a pair is a probability; otherwise there is a score only."""
+        """Whether the confidence of a pair is a probability; if not, a pair has a score only."""
         return "match" in self.run.finished and self.run.outcome("match", MatchOutcome).calibration.is_calibrated
 
     @cached_property
@@ -148,7 +148,7 @@ class AlignmentResult:
 
     @property
     def unmatched(self) -> pl.DataFrame:
-        """The entities without a pair: side, entity, reason, best candidate, what that is matched with."""
+        """The entities without a pair: side, entity, reason, best candidate, and the match of that candidate."""
         from largegnn.review.tables import unmatched_table
 
         return unmatched_table(self.task, self.names, self.alignment)
@@ -169,7 +169,7 @@ class AlignmentResult:
         return pl.DataFrame({"entity": names, "cosine": found.scores[row][there]})
 
     def explain(self, entity: str, side: str | None = None, target: str | None = None) -> Explanation:
-        """What an entity is matched with and why: its candidates, best first, with the evidence for each.
+        """Explain the match of an entity: its candidates, best first, with the evidence for each.
 
         With a `target` that one pair alone is explained, also where it is no candidate; the entity is then a source.
         """
@@ -180,7 +180,7 @@ class AlignmentResult:
         return self._explainer.explain(self.entity(entity, side))
 
     def labels(self, entities: Sequence[str], side: str) -> list[str]:
-        """What entities of a side are called by their literals, or else by the last part of their IRIs."""
+        """The labels of entities of a side: a name from their literals, or else the last part of their IRIs."""
         return [self._labels.label(self.entity(entity, side)) for entity in entities]
 
     def evaluate(self, links: IntArray | pl.DataFrame) -> PairFigures:
@@ -201,7 +201,7 @@ class AlignmentResult:
         return self._entity_names.find(name, side)
 
     def save(self, folder: AnyPath) -> Path:
-        """Keep the run in a folder of its own, which must not be there yet."""
+        """Copy the run to a new folder."""
         path = Path(folder)
         if path.exists():
             raise InputError("the folder is there already", where=str(path), fix="name another one")
@@ -230,14 +230,14 @@ class AlignmentResult:
         return export(form, self._table(accepted_only=accepted_only), Path(path), info)
 
     def review(self, decisions: AnyPath) -> ReviewSession:
-        """The run under review; decisions are read from a file, and appended to it."""
+        """Start a review of the run; decisions are read from a file and appended to it."""
         from largegnn.review.session import ReviewSession
 
         literals = self.run.artifact("literals", Literals)
         return ReviewSession(self.run.task, self.names, literals, self.alignment, self.summary, Path(decisions))
 
     def reconciler(self, side: str = "target") -> Reconciler:
-        """Answers queries for entities of one side, as `largegnn serve` does; all indexes are made here."""
+        """Make a service for queries about entities of one side, as `largegnn serve` does, with all its indexes."""
         from largegnn.review.neighbors import NeighborIndex
         from largegnn.services.catalogue import Catalogue
         from largegnn.services.reconciler import Reconciler
@@ -248,12 +248,12 @@ class AlignmentResult:
         return Reconciler(catalogue, self.alignment, task.given_seeds(self.run.settings.protocol.seeds_from))
 
     def prepare(self) -> None:
-        """Make the indexes that many explanations need now, and not with the first of them."""
+        """Build the indexes for explanations now instead of with the first explanation."""
         self._entity_names.prepare()
         self._explainer.prepare()
 
     def answer(self, entity: str, side: str | None = None) -> dict[str, Any]:
-        """The counterpart of an entity, its confidence and why, as plain values."""
+        """The counterpart of an entity with its confidence and explanation, as plain values."""
         found = self.explain(entity, side)
         best = next((one for one in found.candidates if one.accepted), None)
         counterpart = None if best is None else best.target if found.side == "source" else best.source
@@ -273,7 +273,7 @@ class AlignmentResult:
         target_base_iri: str | None = None,
         prefixes: dict[str, str] | None = None,
     ) -> ExportInfo:
-        """What files say of where they come from."""
+        """The origin of the alignment, for the head of exported files."""
         from largegnn.review.pages import export_info
 
         return export_info(
@@ -286,7 +286,7 @@ class AlignmentResult:
         return alignment_table(self.alignment, self.names, accepted_only=accepted_only, calibrated=self.is_calibrated)
 
     def _link_ids(self, links: IntArray | pl.DataFrame) -> IntArray:
-        """Links (k, 2) as ids, source before target, from either form."""
+        """Convert links from either form to ids (k, 2), source before target."""
         import polars as pl
 
         if isinstance(links, pl.DataFrame) and links.width >= 2:

@@ -1,4 +1,4 @@
-"""A run folder as values: its settings, the artifacts of its finished steps, and what each step found out.
+"""Read a run folder: its settings, the artifacts of its finished steps, and the outcome of each step.
 
 Everything is read when it is used, and kept; arrays are mapped from the files.
 """
@@ -55,7 +55,7 @@ _TRIPLES_PER_ENTITY = 0.3  # fewer join too few entities to learn from
 
 @dataclasses.dataclass(frozen=True)
 class RunSummary:
-    """What a run is like: its settings, what each finished step cost and found out; None for what is not done."""
+    """A run in figures: its settings, and the cost and the outcome of each finished step; None for the other steps."""
 
     settings: Settings
     costs: Mapping[str, Cost]
@@ -71,7 +71,7 @@ class RunSummary:
     update: UpdateReport | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values: the content of `report.json`."""
+        """Plain values of the summary: the content of `report.json`."""
         evaluation, match = self.evaluation, self.match
         quality = to_plain(self.quality)
         if quality is not None and evaluation is not None:
@@ -116,7 +116,7 @@ class Run:
 
     @classmethod
     def open(cls, folder: Path, *, needs: str | None = None) -> Run:
-        """The run in a folder, with the input and settings it was started with; `needs` names a step it must have."""
+        """Open a run with its input and settings; `needs` names a step that must be finished."""
         store = RunStore(folder)
         if not store.manifest:
             raise InputError("the folder is not a run", where=str(folder), expected="a folder with a manifest.json")
@@ -129,7 +129,7 @@ class Run:
 
     @property
     def folder(self) -> Path:
-        """Where the run is."""
+        """The run folder."""
         return self.store.folder
 
     @property
@@ -151,7 +151,7 @@ class Run:
         return cast(_Artifact, self._artifacts[key])
 
     def outcome(self, step: str, kind: type[_Outcome]) -> _Outcome:
-        """What a finished step found out."""
+        """The outcome of a finished step."""
         if step not in self.store.steps:
             raise self._unfinished(step)
         return from_plain(kind, self.store.steps[step].facts)
@@ -190,13 +190,13 @@ class Run:
         return dict(self.store.steps["report"].facts["pages"]) if "report" in self.store.steps else {}
 
     def costs(self) -> dict[str, Cost]:
-        """What each finished step took."""
+        """The cost of each finished step."""
         records = self.store.steps.items()
         return {name: Cost(record.seconds, record.peak_memory_mb, record.peak_gpu_mb) for name, record in records}
 
     @property
     def summary(self) -> RunSummary:
-        """What the run is like so far."""
+        """The summary of the steps finished so far."""
         from largegnn.embedding.train import TrainOutcome
         from largegnn.literals.compare import LiteralsOutcome
         from largegnn.matching.match import MatchOutcome
@@ -222,7 +222,7 @@ class Run:
         )
 
     def _update(self) -> UpdateReport | None:
-        """What an update added, and how many of the new entities were matched; None for any other run."""
+        """The additions of an update and how many new entities were matched; None for any other run."""
         entry = self.store.manifest.get("update")
         if entry is None:
             return None

@@ -1,11 +1,11 @@
 """Reuse or compute the steps of a run: `step(name, function, *arguments)`.
 
-In: a run folder, and a function that returns a frozen dataclass: the artifacts it made and `outcome`, what it found
-out. Out: the same dataclass, its artifacts mapped from the folder. What a step depends on is what it is given: its
-fingerprint covers the function's name and version and every positional argument, settings by value and artifacts by
-the checksums of their arrays. Keyword arguments (a device, a work folder) must not change the result and do not count.
-A step whose record has the same fingerprint and whose files are intact is reused; one that was computed from something
-else is refused, not overwritten, unless `force` names it or one before it.
+In: a run folder, and a function that returns a frozen dataclass: the artifacts it made, and `outcome` with facts about
+them. Out: the same dataclass, its artifacts mapped from the folder. The fingerprint of a step covers the function's
+version and every positional argument, settings by value and artifacts by the checksums of their arrays; so a step
+cannot depend on anything else. Keyword arguments (a device, a work folder) must not change the result and do not count.
+A step whose record has the same fingerprint and whose files are intact is reused. A step that was computed from other
+arguments is refused, not overwritten, unless `force` names it or an earlier step.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class LastStepError(Exception):
-    """The step that the caller named as the last one is done."""
+    """Raised after the step that the caller named as the last one."""
 
 
 def versioned(number: int) -> Callable[[_Function], _Function]:
-    """Mark a function whose results changed: what older versions computed is not reused."""
+    """Mark a function whose results changed, so that results of older versions are not reused."""
 
     def mark(function: _Function) -> _Function:
         function.version = number  # type: ignore[attr-defined]
@@ -55,7 +55,7 @@ def versioned(number: int) -> Callable[[_Function], _Function]:
 
 
 def derived_seed(seed: int, step: str) -> int:
-    """A seed of the step's own, the same wherever the run's seed is the same."""
+    """Derive the random seed of a step from the seed of the run."""
     return int(np.random.SeedSequence([seed, *step.encode()]).generate_state(1)[0])
 
 
@@ -93,7 +93,7 @@ class Steps:
         self._kept: list[Any] = []  # what `_known` speaks of must not be freed
 
     def __call__(self, name: str, function: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> _Result:
-        """What `function` gives for these arguments, from the run folder or computed and saved there."""
+        """Return the result of `function` for these arguments, from the run folder or computed and saved there."""
         arguments = self._arguments(function, args)
         version = getattr(function, "version", 1)
         print_ = _digest({"step": name, "version": version, "arguments": arguments})
@@ -118,7 +118,7 @@ class Steps:
         return self._load(name, function)
 
     def work_folder(self, name: str) -> Path:
-        """A folder for what a step keeps while it goes on; it survives a kill and is removed when the step is done."""
+        """A folder for the intermediate files of a step; it survives a kill and is removed when the step is done."""
         return self._store.folder / f"work-{name}"
 
     def _compute(
@@ -159,7 +159,7 @@ class Steps:
         _log.info("%s: done in %.2f s, peak memory %.0f MB", name, usage.seconds, usage.peak_memory_mb)
 
     def _keep_work_of(self, work: Path, print_: str) -> None:
-        """Empty a work folder that an interrupted step with other arguments left."""
+        """Empty the work folder if an interrupted step with other arguments left it."""
         note = work / "fingerprint"
         with contextlib.suppress(OSError):
             if note.read_text() == print_:
@@ -169,7 +169,7 @@ class Steps:
         note.write_text(print_)
 
     def _load(self, name: str, function: Callable[..., _Result]) -> _Result:
-        """The result of a finished step, by the type that the function returns."""
+        """Load the result of a finished step as the type that the function returns."""
         kind = _returned_type(function)
         hints = typing.get_type_hints(kind)
         record = self._store.steps[name]
@@ -186,7 +186,7 @@ class Steps:
         return typing.cast(_Result, kind(**values))
 
     def _is_reusable(self, name: str) -> bool:
-        """Whether the files of a step are intact, those that people may edit included."""
+        """Whether the artifacts of a step are intact and its pages, which people may edit, exist."""
         pages = self._store.steps[name].facts.get("pages", {})
         return self._store.is_intact(name) and all((self._store.folder / file).is_file() for file in pages)
 
@@ -213,7 +213,7 @@ class Steps:
         return self._names.index(name)
 
     def _arguments(self, function: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, Any]:
-        """What a step is computed from, by the names of the parameters."""
+        """The positional arguments of a step as plain values, by the names of the parameters."""
         return {name: self._plain(value) for name, value in self._bound(function, args)}
 
     @staticmethod
@@ -221,7 +221,7 @@ class Steps:
         return zip(inspect.signature(function).parameters, args, strict=False)
 
     def _plain(self, value: Any) -> Any:
-        """Settings and plain values as they are, arrays by their checksums, artifacts by those of their arrays."""
+        """Convert an argument: settings and plain values as they are, arrays and artifacts to checksums."""
         if value is None or isinstance(value, bool | int | float | str):
             return value
         if hasattr(value, "plain"):
@@ -238,7 +238,7 @@ class Steps:
         raise TypeError(f"a {type(value).__name__} has no fingerprint: pass it as a keyword argument")
 
     def _checksum(self, array: np.ndarray[Any, Any]) -> str:
-        """The checksum of an array, which is known where it is mapped from the folder."""
+        """The checksum of an array, which is already known for an array mapped from the folder."""
         known = self._known.get(_place(array))
         if known is None:
             known = hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).reshape(-1).data).hexdigest()
@@ -263,18 +263,18 @@ class Steps:
 
 
 def _place(array: np.ndarray[Any, Any]) -> tuple[int, int]:
-    """Where an array lies in memory, and how long it is."""
+    """The address of an array in memory and its number of bytes."""
     return array.__array_interface__["data"][0], array.nbytes
 
 
 def _artifacts_of(made: Any) -> dict[str, Any]:
-    """The artifacts a step returned, by name; those it did not make are left out."""
+    """The artifacts that a step returned, by name, without those that are None."""
     values = {field.name: getattr(made, field.name) for field in dataclasses.fields(made) if field.name != "outcome"}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _returned_type(function: Callable[..., Any]) -> Any:
-    """The type a function says it returns; its other annotations may name what is only imported for type checks."""
+    """The return type of a function; its other annotations may name types imported for type checks only."""
     kind = function.__annotations__["return"]
     return eval(kind, function.__globals__) if isinstance(kind, str) else kind
 
@@ -289,7 +289,7 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """The settings that differ, by dotted key, and the names of what else does."""
+    """The settings that differ, by dotted key, and the names of other arguments that differ."""
     old, new = _flat(before), _flat(now)
     changed = [
         f"{key.removeprefix('inputs.')} is not the file it was made from"

@@ -51,7 +51,7 @@ class DataSettings(Section):
     fold: int = Field(1, ge=1, le=1_000, description="Fold of an OpenEA folder.")
     valid_share: Share | Literal["auto"] = Field(
         "auto",
-        description="Share of seeds held out as valid links if none are given. auto: a tenth; up to a third if seeds are few.",
+        description="Share of seeds held out as valid links if none are given. auto: a tenth, a third of few.",
     )
     source_key: str = Field(
         "", max_length=1_000, description="Key column of a source that is a table of entities. Empty: a triple file."
