@@ -118,7 +118,7 @@ def test_no_pairs_are_said_aloud(form: str, tmp_path: Path, caplog: pytest.LogCa
     assert (tmp_path / "out").stat().st_size
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
-    assert "no pair is in it" in record.getMessage()
+    assert "it holds no pair" in record.getMessage()
 
 
 def test_pairs_left_out_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -42,7 +42,7 @@ def test_the_charts_are_those_of_the_report(charts: Charts, tmp_path: Path) -> N
     charts.save(tmp_path / "charts.html")
     assert picture in (tmp_path / "charts.html").read_text(encoding="utf-8")
     assert repr(charts).startswith("Charts('a \"run\" <b>': Pairs by confidence, ")
-    with pytest.raises(InputError, match="format is not known"):
+    with pytest.raises(InputError, match="format of the picture is not known"):
         charts.save(tmp_path / "charts.png")
 
 

@@ -38,8 +38,8 @@ def test_filters_by_hand(session: ReviewSession) -> None:
     assert rows(session, state="accepted", order="most confident") == [0, 2]
     assert rows(session, state="not mutual") == [4]
     assert rows(session, low=0.25, high=0.9, order="most confident") == [2, 4]
-    assert rows(session, least_degree=2, order="most confident") == [0, 2], "e has one triple"
-    assert rows(session, most_degree=1) == [4]
+    assert rows(session, min_degree=2, order="most confident") == [0, 2], "e has one triple"
+    assert rows(session, max_degree=1) == [4]
     assert rows(session, contradiction=True) == []
     assert sorted(rows(session, audit=True)) == [0, 2]
 
