@@ -134,7 +134,7 @@ class Catalogue:
         return max((fuzz.token_sort_ratio(text, wanted_text) / 100 for text, wanted_text in pairs), default=0.0)
 
     def with_value(self, texts: Sequence[str], maximum: int) -> list[int]:
-        """Find candidates with one of these values (ignoring case and spaces), or with a neighbour of this identifier."""
+        """Find candidates with one of these values (ignoring case and spaces), or a neighbour of this identifier."""
         literals, begin = self.labels.literals, self._literal_rows.start
         entities: dict[int, None] = {}  # ordered, without repetition
         for text in texts:
