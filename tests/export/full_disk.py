@@ -1,4 +1,4 @@
-"""A disk that is full before its time."""
+"""Simulate a full disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["fail_after"]
 
 
 def fail_after(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
-    """A disk with room for so many bytes."""
+    """Replace files by files that fail after a number of bytes."""
     written = 0
 
     class FullDisk(ByteSink):

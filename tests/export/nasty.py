@@ -1,4 +1,4 @@
-"""Names that break careless writers, and tables made of them."""
+"""List names that careless writers get wrong, and make tables of them."""
 
 from __future__ import annotations
 

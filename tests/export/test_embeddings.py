@@ -104,8 +104,8 @@ def test_what_is_refused(tmp_path: Path) -> None:
         export_embeddings(embeddings, names, 2, tmp_path / "v", "npz")
     with pytest.raises(InputError, match="overwrite their entity list"):
         export_embeddings(embeddings, names, 2, tmp_path / ENTITY_LIST, "embeddings-npy")
-    with pytest.raises(ArtifactError, match="do not belong"):
+    with pytest.raises(ArtifactError, match="do not fit"):
         export_embeddings(embeddings, embeddings_of(3)[1], 2, tmp_path / "v", "embeddings-npy")
-    with pytest.raises(ArtifactError, match="do not belong"):
+    with pytest.raises(ArtifactError, match="do not fit"):
         export_embeddings(embeddings, names, 5, tmp_path / "v", "embeddings-npy")
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""What we write is read by others: rdflib, pyshacl, pyoxigraph, and readers of CSV."""
+"""Test that other programs read the files: rdflib, pyshacl, pyoxigraph, and readers of CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SSSOM files, judged by the sssom package; it is imported where used, since that takes seconds."""
+"""Test SSSOM files with the sssom package, which is imported where it is used, because the import takes seconds."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_the_table_by_hand() -> None:
 def test_pairs_without_names_are_a_bug() -> None:
     alignment, _ = alignment_of([("a", "A"), ("b", "B")])
     _, too_few = alignment_of([("a", "A")])
-    with pytest.raises(ArtifactError, match="have a name"):
+    with pytest.raises(ArtifactError, match="have names"):
         alignment_table(alignment, too_few)
 
 

@@ -1,4 +1,4 @@
-"""The picture of two neighbourhoods, by hand."""
+"""Test the picture of two neighbourhoods against values by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from largegnn.review.pair_view import draw_neighborhoods, targets_of_sources
 from tests.review.small_alignment import B2, D2, B, D, toy_alignment
 
 
-def test_who_is_whose_counterpart(toy_task: AlignmentTask) -> None:
+def test_the_targets_of_sources(toy_task: AlignmentTask) -> None:
     """Seeds a = A and c = C, accepted b = B and d = D."""
     assert targets_of_sources(toy_task, toy_alignment(), "train") == {0: 5, 1: 6, 2: 7, 3: 8}
 
@@ -35,7 +35,7 @@ def test_matched_neighbours_face_each_other(toy_task: AlignmentTask, toy_names: 
 
 
 def test_a_hub_is_drawn_in_part(toy_task: AlignmentTask, toy_names: TaskNames) -> None:
-    """Ten sources around a, of which seven at most are drawn with their targets."""
+    """Ten sources around a, of which at most seven are drawn with their targets."""
     star = AlignmentTask(
         12, 12, 1, 1,
         np.array([(0, 0, one) for one in range(1, 12)] + [(12, 1, one) for one in range(13, 24)]),

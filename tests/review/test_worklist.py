@@ -68,7 +68,7 @@ def test_choosing_another_rejects_and_accepts_at_once(session: ReviewSession) ->
     assert [one.decision for one in found if one is not None] == ["reject", "accept"]
     session.undo("ann")
     assert (session.verdict(4), session.verdict(5)) == (None, None)
-    with pytest.raises(InputError, match="no candidate"):
+    with pytest.raises(InputError, match="not a candidate"):
         session.decide(4, "", "ann", instead=0)
     with pytest.raises(InputError, match="does not exist"):
         session.decide(99, "accept", "ann")

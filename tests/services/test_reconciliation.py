@@ -1,4 +1,4 @@
-"""The service against the published schemas and examples, and driven by a client written by others."""
+"""Test the service against the published schemas and examples, and with an independent client."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def client(application: FastAPI) -> TestClient:
 
 @cache
 def published() -> dict[str, str]:
-    """The files of the archive by their paths; none where it is not there."""
+    """Read the files of the archive by their paths; none if the archive does not exist."""
     home = Path(os.environ.get("LARGEGNN_DATA", Path(__file__).parents[3] / "shared" / "data"))
     if not (home / ARCHIVE).exists():
         return {}
@@ -56,7 +56,7 @@ def published() -> dict[str, str]:
 
 
 def validate(kind: str, value: Any) -> None:
-    """Refuse what the published schema refuses."""
+    """Validate a value by a published schema."""
     import jsonschema
     import referencing
     from referencing.jsonschema import DRAFT7

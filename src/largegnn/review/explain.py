@@ -23,9 +23,7 @@ from largegnn.review.values import ComparedValues, PairValues
 
 __all__ = ["CandidateExplanation", "Explainer", "Explanation", "NeighborExplanation", "Step"]
 
-# Limits of the search for a path to a seed.
-_MAX_VISITED = 20_000
-_MAX_STEPS = 10
+_MAX_VISITED, _MAX_STEPS = 20_000, 10  # limits of the search for a path to a seed
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["PairView", "PairViewer", "Picture", "audit_sample", "draw_neighborhoods", "targets_of_sources"]
 
 AUDIT_SEED = 20_240_229
-# Maximum number of rows of the picture.
-_MAX_MATCHED = 7
-_MAX_UNMATCHED = 4
+_MAX_MATCHED, _MAX_UNMATCHED = 7, 4  # rows of the picture
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,7 @@ __all__ = ["ComparedValues", "PairValues", "ValueRow", "compare_values", "values
 
 _MAX_NAMES = 5
 _MIN_AGREEMENT = 0.95  # similarity from which two values agree
-# Limits of the table of a page.
-_MAX_ROWS = 14
-_MAX_VALUES = 4
-_MAX_CHARS = 160
+_MAX_ROWS, _MAX_VALUES, _MAX_CHARS = 14, 4, 160  # of the table of a page
 
 
 @dataclass(frozen=True)
@@ -75,15 +72,9 @@ class PairValues:
 def _compared(match: Correspondence, source_value: str, target_value: str) -> ComparedValues:
     similarity = float(COMPARATORS[match.kind]([source_value], [target_value])[0])
     agrees = similarity >= _MIN_AGREEMENT
+    odds = match.odds_for if agrees else -match.odds_against
     return ComparedValues(
-        source_predicate=match.source_predicate,
-        target_predicate=match.target_predicate,
-        kind=match.kind,
-        source_value=source_value,
-        target_value=target_value,
-        similarity=similarity,
-        agrees=agrees,
-        odds=match.odds_for if agrees else -match.odds_against,
+        match.source_predicate, match.target_predicate, match.kind, source_value, target_value, similarity, agrees, odds
     )
 
 
@@ -140,13 +131,8 @@ def _row(source_predicate: str, target_predicate: str, source_values: list[str],
         state = "target only"
     else:
         state = "same" if set(map(_plain, source_values)) & set(map(_plain, target_values)) else "different"
-    return ValueRow(
-        local_part(source_predicate),
-        local_part(target_predicate),
-        _first_values(source_values),
-        _first_values(target_values),
-        state,
-    )
+    source_name, target_name = local_part(source_predicate), local_part(target_predicate)
+    return ValueRow(source_name, target_name, _first_values(source_values), _first_values(target_values), state)
 
 
 def _plain(text: str) -> str:

@@ -22,8 +22,7 @@ from largegnn.services.queries import ExtendQuery, Query
 
 __all__ = ["Candidate", "Reconciler"]
 
-_DEFAULT_LIMIT = 5
-_MAX_LIMIT = 100
+_DEFAULT_LIMIT, _MAX_LIMIT = 5, 100
 _MAX_NAMESAKES = 5  # entities of the other side whose pairs are candidates
 _MAX_BY_VALUES = 500
 _MIN_SIMILARITY = 0.6
@@ -124,17 +123,12 @@ class Reconciler:
         """The candidate, with its score reduced where its values differ from the wanted values."""
         if not query.properties:
             return candidate
-        agreements = {
-            wanted.pid: self.catalogue.agreement(candidate.entity, wanted.pid, wanted.texts)
-            for wanted in query.properties
-        }
+        entity, agreement = candidate.entity, self.catalogue.agreement
+        agreements = {wanted.pid: agreement(entity, wanted.pid, wanted.texts) for wanted in query.properties}
         mean = sum(agreements.values()) / len(agreements)
-        return replace(
-            candidate,
-            score=candidate.score * (1 + mean) / 2,
-            is_match=candidate.is_match and mean > 0,
-            features=candidate.features | {f"property:{pid}": value for pid, value in agreements.items()},
-        )
+        score, is_match = candidate.score * (1 + mean) / 2, candidate.is_match and mean > 0
+        features = candidate.features | {f"property:{pid}": value for pid, value in agreements.items()}
+        return replace(candidate, score=score, is_match=is_match, features=features)
 
     def _has_type(self, entity: int, query: Query) -> bool:
         if not query.types:

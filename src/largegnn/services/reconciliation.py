@@ -41,8 +41,7 @@ _SUGGESTED_ENTITIES = 10
 _SUGGESTED_OTHERS = 20  # types or properties
 _MAX_SUGGESTED = 200
 _MAX_PROPERTIES = 200
-_MAX_SHOWN_PROPERTIES = 8
-_MAX_SHOWN_VALUES = 3
+_MAX_SHOWN_PROPERTIES, _MAX_SHOWN_VALUES = 8, 3  # of the description of an entity
 _CALLBACK = re.compile(r"[A-Za-z_$][\w$.]{0,99}", re.ASCII)
 Explain = Callable[[str, str | None], dict[str, Any]]
 
