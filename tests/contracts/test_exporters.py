@@ -21,9 +21,9 @@ NO_PLACE_FOR_WORDS = ("tsv", "neo4j", "quickstatements")
 
 
 @pytest.mark.parametrize("form", list(EXPORTERS))
-@pytest.mark.parametrize("room", [0, 1000])
-def test_a_full_disk_leaves_nothing(form: str, room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fail_after(monkeypatch, room)
+@pytest.mark.parametrize("num_bytes", [0, 1000])
+def test_a_full_disk_leaves_nothing(form: str, num_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_after(monkeypatch, num_bytes)
     with pytest.raises(StorageError, match="No space left on device"):
         export(form, TABLE, tmp_path / "out", INFO)
     assert list(tmp_path.iterdir()) == []

@@ -28,7 +28,7 @@ SCHEMA = {
 
 
 def read_tsv(path: Path) -> pl.DataFrame:
-    """What Python's csv module makes of a TSV without quoting, names unpacked."""
+    """Read a TSV file without quoting by Python's csv module, and unpack the names."""
     text = path.read_bytes().decode("utf-8")
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t", quoting=csv.QUOTE_NONE)
     # The csv module ends lines at a bare carriage return too; there is none in the file.

@@ -154,7 +154,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Charts:
-    """Several plots as one picture: a notebook shows it, `save` writes it."""
+    """Several plots as one picture, which a notebook shows and `save` writes."""
 
     title: str
     plots: tuple[Plot, ...]

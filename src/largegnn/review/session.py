@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress", "ReviewSession"]
 
-# The place of a decision in this tuple is its code; 0 is undecided.
+# The index of a decision in this tuple is its code; 0 is undecided.
 _CODES = ("", "accept", "reject", "unsure", "disputed")
 _MAX_CANDIDATES = 5
 _Pair = tuple[str, str]
@@ -110,7 +110,7 @@ class ReviewSession:
         return self._verdicts.get(self._names_of(row))
 
     def candidates(self, row: int) -> list[int]:
-        """The rows of other candidate pairs of the source, best first, then of the target; five in all."""
+        """The rows of other candidate pairs of the source, best first, then of the target; at most five."""
         alignment = self.alignment
         candidates = []
         for side, ranks in ((0, alignment.source_ranks), (1, alignment.target_ranks)):

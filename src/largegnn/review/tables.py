@@ -138,7 +138,7 @@ def _shared_counterparts(alignment: Alignment) -> tuple[IntArray, IntArray, Floa
     """
     accepted = alignment.accepted
     median_score = float(np.median(alignment.scores[accepted])) if accepted.any() else np.inf
-    found: list[tuple[IntArray, IntArray, FloatArray]] = []
+    by_side: list[tuple[IntArray, IntArray, FloatArray]] = []
     size = int(alignment.pairs.max(initial=-1)) + 1
     partner = partners(alignment, size)
     score_of = np.zeros(size, dtype=np.float32)
@@ -149,8 +149,8 @@ def _shared_counterparts(alignment: Alignment) -> tuple[IntArray, IntArray, Floa
         is_as_good = (alignment.scores >= median_score) & (alignment.scores >= _MIN_SCORE_RATIO * score_of[candidate])
         rows = np.flatnonzero((ranks == 1) & ~accepted & is_as_good & (partner[entity] < 0) & (partner[candidate] >= 0))
         pairs = np.stack([entity[rows], partner[candidate[rows]]], axis=1)
-        found.append((pairs, candidate[rows], alignment.scores[rows]))
-    all_pairs, candidates, scores = (np.concatenate(part) for part in zip(*found, strict=True))
+        by_side.append((pairs, candidate[rows], alignment.scores[rows]))
+    all_pairs, candidates, scores = (np.concatenate(part) for part in zip(*by_side, strict=True))
     return all_pairs, candidates, scores
 
 

@@ -113,16 +113,16 @@ def read_queries(text: str) -> dict[str, Query]:
 
 def read_extend(text: str) -> ExtendQuery:
     """Read a data extension query."""
-    found = _checked(_EXTEND, text, "a data extension query")
-    _limited(found.ids, "entities")
-    return found
+    query = _checked(_EXTEND, text, "a data extension query")
+    _limited(query.ids, "entities")
+    return query
 
 
 def read_align(body: bytes) -> AlignQuery:
     """Read the entities to explain."""
-    found = _checked(_ALIGN, body, 'JSON such as {"entities": ["..."], "side": "source"}')
-    _limited(found.entities, "entities")
-    return found
+    query = _checked(_ALIGN, body, 'JSON such as {"entities": ["..."], "side": "source"}')
+    _limited(query.entities, "entities")
+    return query
 
 
 _BATCH, _EXTEND, _ALIGN = TypeAdapter(dict[str, Query]), TypeAdapter(ExtendQuery), TypeAdapter(AlignQuery)
@@ -133,14 +133,14 @@ def _checked(kind: TypeAdapter[_Read], text: str | bytes, what: str) -> _Read:
         return kind.validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InputError(f"this is not {what}", where=place[:200], found=first["msg"]) from None
+        location = ".".join(map(str, first["loc"]))
+        raise InputError(f"this is not {what}", where=location[:200], found=first["msg"]) from None
 
 
-def _limited(found: _Sized, what: str) -> _Sized:
-    if len(found) > MAX_QUERIES:
-        raise InputError(f"too many {what} at once", expected=f"at most {MAX_QUERIES:,}", found=f"{len(found):,}")
-    return found
+def _limited(items: _Sized, what: str) -> _Sized:
+    if len(items) > MAX_QUERIES:
+        raise InputError(f"too many {what} at once", expected=f"at most {MAX_QUERIES:,}", found=f"{len(items):,}")
+    return items
 
 
 def _text(value: str | bool | float) -> str:

@@ -84,25 +84,25 @@ class Reconciler:
             # Where an equal name exists, names that are only similar are left out.
             threshold = 1.0 if named and named[0][1] == 1.0 else _MIN_SIMILARITY
             similar = [(entity, similarity) for entity, similarity in named if similarity >= threshold]
-        found: dict[int, Candidate] = {}
+        best: dict[int, Candidate] = {}
         num_others = 0
         for entity, similarity in similar:
             if self.catalogue.is_candidate(entity):
                 candidate = Candidate(entity, 100 * similarity, bool(exact), -1, {"name_similarity": similarity})
-                self._update_best(found, candidate)
+                self._update_best(best, candidate)
                 continue
             num_others += 1
             if num_others <= _MAX_NAMESAKES:
                 for candidate in self._paired_candidates(entity, similarity):
-                    self._update_best(found, candidate)
-        return found
+                    self._update_best(best, candidate)
+        return best
 
-    def _update_best(self, found: dict[int, Candidate], candidate: Candidate) -> None:
+    def _update_best(self, best: dict[int, Candidate], candidate: Candidate) -> None:
         """Keep the better of two candidates for an entity; evidence of the run precedes a name alone."""
-        known = found.get(candidate.entity)
+        known = best.get(candidate.entity)
         rank = (candidate.is_match, candidate.row >= 0, candidate.score)
         if known is None or rank > (known.is_match, known.row >= 0, known.score):
-            found[candidate.entity] = candidate
+            best[candidate.entity] = candidate
 
     def _paired_candidates(self, entity: int, similarity: float) -> list[Candidate]:
         """The candidates that are paired with an entity of the other side."""

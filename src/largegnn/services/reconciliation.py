@@ -183,7 +183,7 @@ def _json(request: Request, value: dict[str, Any]) -> Response:
     if not _CALLBACK.fullmatch(name):
         raise InputError("callback must be the name of a function", found=name[:80])
     if _is_from_another_machine(request):
-        return PlainTextResponse("scripts of other machines may not read this\n", 403)
+        return PlainTextResponse("scripts of other machines may not read this answer\n", 403)
     text = json.dumps(value, ensure_ascii=True, allow_nan=False)
     return Response(f"/**/{name}({text});", media_type="text/javascript")
 
