@@ -21,9 +21,9 @@ NO_PLACE_FOR_WORDS = ("tsv", "neo4j", "quickstatements")
 
 
 @pytest.mark.parametrize("form", list(EXPORTERS))
-@pytest.mark.parametrize("room", [0, 1000])
-def test_a_full_disk_leaves_nothing(form: str, room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fail_after(monkeypatch, room)
+@pytest.mark.parametrize("num_bytes", [0, 1000])
+def test_a_full_disk_leaves_nothing(form: str, num_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_after(monkeypatch, num_bytes)
     with pytest.raises(StorageError, match="No space left on device"):
         export(form, TABLE, tmp_path / "out", INFO)
     assert list(tmp_path.iterdir()) == []
@@ -118,7 +118,7 @@ def test_no_pairs_are_said_aloud(form: str, tmp_path: Path, caplog: pytest.LogCa
     assert (tmp_path / "out").stat().st_size
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
-    assert "no pair is in it" in record.getMessage()
+    assert "it holds no pair" in record.getMessage()
 
 
 def test_pairs_left_out_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

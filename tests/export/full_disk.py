@@ -1,4 +1,4 @@
-"""A disk that is full before its time."""
+"""Simulate a full disk."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from largegnn.machine.atomic import ByteSink
 __all__ = ["fail_after"]
 
 
-def fail_after(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
-    """A disk with room for so many bytes."""
+def fail_after(monkeypatch: pytest.MonkeyPatch, num_bytes: int) -> None:
+    """Let writing fail with a full disk after `num_bytes` in all."""
     written = 0
 
     class FullDisk(ByteSink):
@@ -29,7 +29,7 @@ def fail_after(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
                 def write(self, data: Any) -> int:
                     nonlocal written
                     written += len(data)
-                    if written > room:
+                    if written > num_bytes:
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                     return real.write(data)
 

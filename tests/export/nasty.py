@@ -1,4 +1,4 @@
-"""Names that break careless writers, and tables made of them."""
+"""List names that careless writers get wrong, and make tables of them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ OTHER_NAMES = [
 LENIENT_IRIS = ["http://x.org/100%", "http://x.org/a[1]", "http://x.org#a#b", "http://x.org/\x7f\x85", "http:////a:b"]
 NASTY = VALID_IRIS + OTHER_NAMES + LENIENT_IRIS
 
-# What the plain columns are with the evidence of a run of ours.
+# The kinds of evidence in the tables.
 EVIDENCE = ("cosine", "support")
 INFO = ExportInfo(
     tool_version="0.1.0",
@@ -89,7 +89,7 @@ name_lists = st.lists(st.tuples(nasty_names, nasty_names), min_size=1, max_size=
 
 
 def alignment_of(pairs: list[tuple[str, str]], accepted: list[bool] | None = None) -> tuple[Alignment, TaskNames]:
-    """Row i aligns source i with target i; all numbers differ and have awkward digits."""
+    """Make an alignment of source i with target i; all numbers differ and need all their digits."""
     count = len(pairs)
     rng = np.random.default_rng(7)
     alignment = Alignment(
@@ -117,5 +117,5 @@ UNCALIBRATED = dataclasses.replace(INFO, calibrated=False)
 
 
 def nasty_pairs(strings: list[str]) -> list[tuple[str, str]]:
-    """Each name once on either side, beside another one."""
+    """Pair the names so that each name is once on either side."""
     return list(zip(strings, strings[1:] + strings[:1], strict=True))

@@ -89,9 +89,9 @@ def test_mapped_vectors_and_none_at_all(form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("room", [0, 100, 2000])
-def test_a_full_disk_leaves_nothing(form: str, room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fail_after(monkeypatch, room)
+@pytest.mark.parametrize("num_bytes", [0, 100, 2000])
+def test_a_full_disk_leaves_nothing(form: str, num_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_after(monkeypatch, num_bytes)
     embeddings, names = embeddings_of(100)
     with pytest.raises(StorageError, match="No space left on device"):
         export_embeddings(embeddings, names, 50, tmp_path / "vectors", form)
@@ -104,8 +104,8 @@ def test_what_is_refused(tmp_path: Path) -> None:
         export_embeddings(embeddings, names, 2, tmp_path / "v", "npz")
     with pytest.raises(InputError, match="overwrite their entity list"):
         export_embeddings(embeddings, names, 2, tmp_path / ENTITY_LIST, "embeddings-npy")
-    with pytest.raises(ArtifactError, match="do not belong"):
+    with pytest.raises(ArtifactError, match="do not fit"):
         export_embeddings(embeddings, embeddings_of(3)[1], 2, tmp_path / "v", "embeddings-npy")
-    with pytest.raises(ArtifactError, match="do not belong"):
+    with pytest.raises(ArtifactError, match="do not fit"):
         export_embeddings(embeddings, names, 5, tmp_path / "v", "embeddings-npy")
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""What names become where only IRIs are allowed."""
+"""Test the conversion of names to IRIs."""
 
 from __future__ import annotations
 

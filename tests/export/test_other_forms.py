@@ -1,4 +1,4 @@
-"""What we write is read by others: rdflib, pyshacl, pyoxigraph, and readers of CSV."""
+"""Test that other programs read the files: rdflib, pyshacl, pyoxigraph, and readers of CSV."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REIFIES = ox.NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies")
 
 
 def annotated(path: Path, lenient: bool = False) -> dict[tuple[str, str], dict[str, float]]:
-    """The statements of a file of RDF 1.2 with the numbers said of each."""
+    """Read the statements of an RDF 1.2 file with the numbers of their annotations."""
     quads = list(ox.parse(path=str(path), format=ox.RdfFormat.TURTLE, lenient=lenient))
     about: dict[Any, dict[str, float]] = {}
     for quad in quads:
@@ -102,7 +102,7 @@ def test_rdflib_reads_what_we_write(tmp_path: Path) -> None:
 
 
 def test_shapes_hold(tmp_path: Path) -> None:
-    """Every cell has two entities, one relation, and a measure from 0 to 1, as pyshacl sees it."""
+    """pyshacl confirms that every cell has two entities, a relation and a measure from 0 to 1."""
     pyshacl: Any = pytest.importorskip("pyshacl")
     import rdflib
 

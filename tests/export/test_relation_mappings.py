@@ -1,4 +1,4 @@
-"""Relations in SSSOM, judged by the sssom package."""
+"""Test relations in SSSOM with the sssom package."""
 
 from __future__ import annotations
 

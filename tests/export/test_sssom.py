@@ -1,4 +1,4 @@
-"""SSSOM files, judged by the sssom package; it is imported where used, since that takes seconds."""
+"""Test SSSOM files with the sssom package, which is imported where it is used, because the import takes seconds."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from largegnn.export.curies import choose_prefixes, shorten
 from largegnn.review.decisions import decisions_sssom
 from tests.export.nasty import INFO, NASTY, UNCALIBRATED, name_lists, nasty_pairs, table_of
 
-# The package asks a dozen things of pandas that pandas is giving up. All else is still an error.
+# The package uses functions that pandas deprecates. Any other warning is still an error.
 uses_sssom = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def parsed(path: Path) -> Any:
-    """The file as the sssom package reads it, valid by all it knows."""
+    """Read a file with the sssom package, and validate it."""
     from sssom.parsers import parse_sssom_table
     from sssom.validators import validate
 
-    # Not strict=True: sssom 0.4.21 then refuses exactly the headers it finds nothing wrong with. It logs what it finds.
+    # Not strict=True: sssom 0.4.21 then refuses exactly the valid headers. It logs the problems it finds.
     mappings = parse_sssom_table(path)
     reports = validate(mappings)
     assert all(not report.results for report in reports.values())
@@ -38,7 +38,7 @@ def parsed(path: Path) -> Any:
 
 
 def names_of(mappings: Any, role: str) -> list[str]:
-    """The names in the user's files: packed in the id, or in the label, or what the id expands to."""
+    """The names in the user's files: unpacked from the id, or the label, or the expanded id."""
     frame = mappings.df
     labels = list(frame[f"{role}_label"]) if f"{role}_label" in frame else [None] * len(frame)
     found = []
@@ -50,7 +50,7 @@ def names_of(mappings: Any, role: str) -> list[str]:
 
 
 def rows_of(mappings: Any) -> list[tuple[str, str, float, float]]:
-    """Subject, object, confidence, similarity, sorted: the package keeps no order."""
+    """Subject, object, confidence and similarity, sorted because the package does not keep the order."""
     confidence, similarity = (
         np.array(mappings.df[column], dtype=np.float32).tolist() for column in ("confidence", "similarity_score")
     )

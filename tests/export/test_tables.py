@@ -28,7 +28,7 @@ SCHEMA = {
 
 
 def read_tsv(path: Path) -> pl.DataFrame:
-    """What Python's csv module makes of a TSV without quoting, names unpacked."""
+    """Read a TSV file without quoting by Python's csv module, and unpack the names."""
     text = path.read_bytes().decode("utf-8")
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t", quoting=csv.QUOTE_NONE)
     # The csv module ends lines at a bare carriage return too; there is none in the file.
@@ -70,7 +70,7 @@ def test_the_table_by_hand() -> None:
 def test_pairs_without_names_are_a_bug() -> None:
     alignment, _ = alignment_of([("a", "A"), ("b", "B")])
     _, too_few = alignment_of([("a", "A")])
-    with pytest.raises(ArtifactError, match="have a name"):
+    with pytest.raises(ArtifactError, match="have names"):
         alignment_table(alignment, too_few)
 
 

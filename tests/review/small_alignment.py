@@ -1,4 +1,4 @@
-"""An alignment of the toy pair, drawn by hand."""
+"""Make a small alignment of the toy graphs by hand, with literals and a summary of the run."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ B2, D2, E2, F2 = 6, 8, 9, 10
 
 
 def toy_alignment() -> Alignment:
-    """b has B (.9) and D (.3); d prefers D (.8), then E (.4); e likes D best (.6), then E (.5).
+    """Candidates with cosines: b: B (.9), D (.3); d: D (.8), E (.4); e: D (.6), E (.5).
 
-    D likes d best, then e, then b; E likes e best, then d. So (b, B) and (d, D) are mutual and accepted; (e, E) is not,
-    since e prefers D. F has no candidate and is isolated, as far as this alignment says.
+    D ranks d, then e, then b; E ranks e, then d. So (b, B) and (d, D) are mutual and accepted; (e, E) is not, because e
+    ranks D first. F has no candidate, and its state is `isolated`.
     """
     rows = [
         # source, target, cosine, support, source rank, target rank, accepted
@@ -63,7 +63,7 @@ def toy_alignment() -> Alignment:
 
 
 def no_candidates(reason: str) -> Alignment:
-    """Nothing was found for any entity of the toy, for one reason."""
+    """Make an alignment without candidates, in which every entity has the state `reason`."""
     none = np.empty(0, dtype=np.float32)
     reasons = np.full(11, REASONS.index(reason))
     pairs = np.empty((0, 2), dtype=np.int32)
@@ -96,7 +96,7 @@ def toy_literals() -> Literals:
 
 
 def toy_summary(**changes: object) -> RunSummary:
-    """What a run with the toy alignment would say of itself: threshold .5, two pairs, expected precision .895."""
+    """Make the summary of a run with the toy alignment: threshold .5, two pairs, expected precision .895."""
     rows = tuple(ReliabilityRow(low / 10, low / 10 + 0.1, 3, low / 10 + 0.05, low / 10, 2) for low in range(10))
     calibration = dataclasses.replace(uncalibrated((1.0,), 0.0, 4.0), is_calibrated=True)
     threshold = Threshold(0.5, 2, 0.895, 0.7, 0.95, 0.45, 0.6)

@@ -1,4 +1,4 @@
-"""Charts: their numbers by hand, as SVG for a notebook and as files; pairs as a table."""
+"""Test charts: their numbers against values by hand, as SVG for a notebook and as files; and pairs as a table."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_charts_are_those_of_the_report(charts: Charts, tmp_path: Path) -> N
     charts.save(tmp_path / "charts.html")
     assert picture in (tmp_path / "charts.html").read_text(encoding="utf-8")
     assert repr(charts).startswith("Charts('a \"run\" <b>': Pairs by confidence, ")
-    with pytest.raises(InputError, match="format is not known"):
+    with pytest.raises(InputError, match="format of the picture is not known"):
         charts.save(tmp_path / "charts.png")
 
 
@@ -52,7 +52,7 @@ def test_the_accepted_bar_is_as_high_as_its_pairs(charts: Charts) -> None:
     assert [bar.title for bar in bars] == ["0.8 to 0.82: 1 accepted", "0.98 to 1: 1 accepted"]
     assert [(bar.base, bar.number) for bar in bars] == [(0, 1), (0, 1)]
     assert charts.plots[0].marker == 0.5
-    assert '<line class="marker" x1="197.0" x2="197.0"' in charts.svg(), "half way from 46 to 348"
+    assert '<line class="marker" x1="197.0" x2="197.0"' in charts.svg(), "halfway between 46 and 348"
 
 
 def quality(sizes: tuple[int, ...], kept: float) -> PartitionQuality:

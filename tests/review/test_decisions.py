@@ -1,4 +1,4 @@
-"""Decisions: appended, undone, read after a kill, by several reviewers; and as files for others."""
+"""Test decisions: appended, undone, read after the program was killed, by several reviewers, and exported."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_the_table_reads_back(tmp_path: Path) -> None:
     assert path.read_text().splitlines()[0] == "source\ttarget\tdecision\treviewer\ttime"
     assert "disputed\tann, ben" in decisions_tsv(given)
     found = [(one.source, one.target, one.decision) for one in read_decisions(path)]
-    assert found == [("a", "A", "accept"), ("b\tb", "B\n", "reject")], "what is disputed says nothing"
+    assert found == [("a", "A", "accept"), ("b\tb", "B\n", "reject")], "disputed pairs are no decisions"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Explanations in names: state, candidates, what is matched elsewhere, and matched neighbours."""
+"""Test explanations by hand: state, candidates, other matches of the candidates, and matched neighbours."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_an_aligned_entity(explainer: Explainer) -> None:
 
 
 def test_ranks_are_those_of_the_entity_asked_about(explainer: Explainer) -> None:
-    """D likes d best, then e, then b, whatever the rank of D among theirs."""
+    """D ranks d first, then e, then b, whatever rank D has for them."""
     found = explainer.explain(D2)
     assert (found.entity, found.side) == ("D", "target")
     assert candidates(explainer, D2) == [
@@ -78,19 +78,18 @@ def candidate(explainer: Explainer, source: int, target: int) -> CandidateExplan
 
 
 def test_matched_neighbours_by_hand(explainer: Explainer) -> None:
-    """Next to b stand a (r from a) and c (s to c), next to B stand A (p) and C (q): both are seeds.
+    """The neighbours of b are a (r from a) and c (s to c), those of B are A (p from A) and C (q to C).
 
-    a reaches two entities by r, and A two by p: 2^-1/4 on either side. c is reached by one by s, apart from which it
-    reaches d; the same in the target: 1.
+    (a, A) and (c, C) are seeds. a reaches two entities by r, and A two by p: a weight of 2^-0.25 on either side. Only b
+    reaches c by s, and only B reaches C by q: a weight of 1. The likelihood of unknown relations is a tenth.
     """
     strong, weak = candidate(explainer, B, B2).matched_neighbors
-    # Nothing is known of the relations: a tenth.
     assert strong == NeighborExplanation("c", "C", ("s",), ("q",), strong.weight)
     assert strong.weight == pytest.approx(0.1)
     assert weak == NeighborExplanation("a", "A", ("^r",), ("^p",), weak.weight)
     assert weak.weight == pytest.approx(2**-0.5 / 10)
     assert neighbors(explainer, D, D2) == [("c", "C")], "c and C are seeds; e = E is not mutual"
-    assert neighbors(explainer, E, E2) == [("d", "D")], "accepted pairs speak as well"
+    assert neighbors(explainer, E, E2) == [("d", "D")], "accepted pairs count as well"
     assert neighbors(explainer, E, D2) == []
     assert neighbors(explainer, B, D2) == [("c", "C")]
 
@@ -125,7 +124,7 @@ def test_nothing_to_explain(toy_task: AlignmentTask, toy_names: TaskNames) -> No
 
 
 def test_the_way_to_the_nearest_seed(explainer: Explainer) -> None:
-    """a and c are seeds. e is joined to d alone, and d to c."""
+    """a and c are seeds. The only neighbour of e is d, and c is a neighbour of d."""
     path = explainer.explain(E).path_to_seed
     assert path is not None
     assert path[-1].entity in ("a", "c")

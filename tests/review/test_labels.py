@@ -1,4 +1,4 @@
-"""What entities are called on a page."""
+"""Test the labels of entities on a page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_an_entity_is_called_by_its_english_name_or_by_its_identifier(
 ) -> None:
     literals = toy_literals()
     labels = Labels(toy_task, toy_names, literals, name_predicates(literals))
-    assert labels.label(1) == "the b", "b has a German name too, and one that holds a line break"
+    assert labels.label(1) == "the b", "b has a German name too, and a name with a line break"
     assert labels.label(6) == "B of the target"
     assert labels.label(0) == "a", "it has no name"
     assert labels.relation(2) == "p"

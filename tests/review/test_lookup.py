@@ -1,4 +1,4 @@
-"""Rows by the value they hold, against a plain comparison."""
+"""Test the search for the rows of a value against a plain comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matched neighbours of a pair: by hand, and against a loop over all triples."""
+"""Test matched neighbours of a pair against values by hand, and against a loop over all triples."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ CHAIN = [(0, 0, 1), (1, 0, 2), (2, 0, 3), (4, 2, 5), (5, 2, 6), (6, 2, 7)]
 def explain(
     task: AlignmentTask, matched: list[Edge], source: int, target: int, relations: RelationAlignment = UNKNOWN
 ) -> tuple[MatchedNeighbors, ...]:
-    def counterparts(one: int) -> list[int]:
-        return [other for left, other in matched if left == one]
+    def targets_of(source: int) -> list[int]:
+        return [right for left, right in matched if left == source]
 
-    return matched_neighbors(NeighborIndex(task), relation_likelihoods(relations), counterparts, source, target)
+    return matched_neighbors(NeighborIndex(task), relation_likelihoods(relations), targets_of, source, target)
 
 
 def neighbors_of(found: tuple[MatchedNeighbors, ...]) -> list[Edge]:

@@ -1,4 +1,4 @@
-"""The picture of two neighbourhoods, by hand."""
+"""Test the picture of two neighbourhoods against values by hand."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from largegnn.artifacts import AlignmentTask, TaskNames
 from largegnn.artifacts.literals import Literals
 from largegnn.review.labels import Labels
 from largegnn.review.neighbors import NeighborIndex
-from largegnn.review.pair_view import counterparts, draw_neighborhoods
+from largegnn.review.pair_view import draw_neighborhoods, targets_of_sources
 from tests.review.small_alignment import B2, D2, B, D, toy_alignment
 
 
-def test_who_is_whose_counterpart(toy_task: AlignmentTask) -> None:
+def test_the_targets_of_sources(toy_task: AlignmentTask) -> None:
     """Seeds a = A and c = C, accepted b = B and d = D."""
-    assert counterparts(toy_task, toy_alignment(), "train") == {0: 5, 1: 6, 2: 7, 3: 8}
+    assert targets_of_sources(toy_task, toy_alignment(), "train") == {0: 5, 1: 6, 2: 7, 3: 8}
 
 
 def test_the_neighbours_of_one_entity(toy_task: AlignmentTask) -> None:
@@ -24,18 +24,18 @@ def test_the_neighbours_of_one_entity(toy_task: AlignmentTask) -> None:
 
 def test_matched_neighbours_face_each_other(toy_task: AlignmentTask, toy_names: TaskNames) -> None:
     labels = Labels(toy_task, toy_names, Literals.empty())
-    partner = counterparts(toy_task, toy_alignment(), "train")
-    picture = draw_neighborhoods(NeighborIndex(toy_task), labels, partner, D, D2)
+    target_of_source = targets_of_sources(toy_task, toy_alignment(), "train")
+    picture = draw_neighborhoods(NeighborIndex(toy_task), labels, target_of_source, D, D2)
     shown = [
         (row.is_matched, *(None if one is None else (one.label, one.relations) for one in (row.source, row.target)))
         for row in picture.rows
     ]
     assert shown == [(True, ("c", "^s"), ("C", "^q")), (False, ("e", "r"), ("E", "p"))]
-    assert (picture.source, picture.target, picture.num_matched, picture.more) == ("d", "D", 1, (0, 0))
+    assert (picture.source, picture.target, picture.num_matched, picture.num_not_drawn) == ("d", "D", 1, (0, 0))
 
 
 def test_a_hub_is_drawn_in_part(toy_task: AlignmentTask, toy_names: TaskNames) -> None:
-    """Ten sources around a, of which seven at most are drawn with their counterparts."""
+    """Ten sources around a, of which at most seven are drawn with their targets."""
     star = AlignmentTask(
         12, 12, 1, 1,
         np.array([(0, 0, one) for one in range(1, 12)] + [(12, 1, one) for one in range(13, 24)]),
@@ -44,9 +44,9 @@ def test_a_hub_is_drawn_in_part(toy_task: AlignmentTask, toy_names: TaskNames) -
     from largegnn.artifacts import StringTable
 
     names = TaskNames(StringTable.from_strings(map(str, range(24))), StringTable.from_strings("rs"))
-    partner = {one: one + 12 for one in range(1, 11)}
-    picture = draw_neighborhoods(NeighborIndex(star), Labels(star, names, Literals.empty()), partner, 0, 12)
+    target_of_source = {one: one + 12 for one in range(1, 11)}
+    picture = draw_neighborhoods(NeighborIndex(star), Labels(star, names, Literals.empty()), target_of_source, 0, 12)
     assert picture.num_matched == 10
     assert sum(row.is_matched for row in picture.rows) == 7
-    assert picture.more == (3, 3), "eleven neighbours, seven matched and one other drawn"
+    assert picture.num_not_drawn == (3, 3), "eleven neighbours, seven matched and one other drawn"
     assert B2 > B

@@ -1,4 +1,4 @@
-"""`report.html`: numbers as in the files, names harmless, one file, small whatever the number of pairs."""
+"""Test `report.html`: numbers as in the files, escaped names, one file, and its size for many pairs."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_the_numbers_of_the_run_stand_on_the_page(inputs: ReportInputs, tmp_path
     found = re.search(r'<script type="application/json" id="cuts">(.*?)</script>', text)
     assert found is not None
     cuts = json.loads(found[1])
-    own = next(cut for cut in cuts if cut["threshold"] == 0.5)
-    assert (own["pairs"], own["expected_precision"], own["expected_recall"]) == (2, 0.895, 0.45)
+    run_cut = next(cut for cut in cuts if cut["threshold"] == 0.5)
+    assert (run_cut["pairs"], run_cut["expected_precision"], run_cut["expected_recall"]) == (2, 0.895, 0.45)
     assert re.search(
         r'<th scope="row">not mutual <small>.{,80}?</th><td class="number">1</td>.{,400}?<td class="number">1</td>',
         text,
@@ -66,7 +66,7 @@ def test_names_and_values_are_harmless(inputs: ReportInputs, toy_task: Alignment
     assert "<script>alert" not in text
     assert "<img" not in text
     assert "&lt;script&gt;alert(1)" in text
-    assert re.findall(r"<script[ >]", text) == ["<script ", "<script>"], "the numbers, and our own script"
+    assert re.findall(r"<script[ >]", text) == ["<script ", "<script>"], "the numbers, and the script of the page"
     assert "default-src 'none'" in text
 
 

@@ -1,4 +1,4 @@
-"""Entities without a pair: why, what comes closest, and who has that instead."""
+"""Test the table of unmatched entities: the reason, the best candidate, and its accepted partner."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = {
 
 
 def test_by_hand(toy_task: AlignmentTask, toy_names: TaskNames) -> None:
-    """e's best is D, which has d; E's best is e, which has no entity; F has no candidate."""
+    """The best candidate of e is D, which is matched with d; that of E is e, which is unmatched; F has no candidate."""
     table = unmatched_table(toy_task, toy_names, toy_alignment())
     assert dict(table.schema) == COLUMNS
     assert table.drop("score").rows() == [
@@ -55,10 +55,10 @@ def test_a_candidate_below_the_threshold_is_still_the_best(toy_task: AlignmentTa
     rows = {row[1]: row[2:5] for row in table.rows()}
     assert rows["d"] == ("below threshold", "D", None)
     assert rows["D"] == ("below threshold", "d", None)
-    assert rows["e"] == ("not mutual", "D", None), "no entity has D now"
+    assert rows["e"] == ("not mutual", "D", None), "D is unmatched now"
 
 
-def test_nothing_was_found_for_anybody(toy_task: AlignmentTask, toy_names: TaskNames) -> None:
+def test_no_entity_has_a_candidate(toy_task: AlignmentTask, toy_names: TaskNames) -> None:
     table = unmatched_table(toy_task, toy_names, no_candidates("not covered"))
     assert dict(table.schema) == COLUMNS
     assert table["entity"].to_list() == list("abcdeABCDEF")
@@ -75,7 +75,7 @@ def test_names_are_kept_as_they_are(toy_task: AlignmentTask) -> None:
 
 @st.composite
 def alignments(draw: st.DrawFn) -> Alignment:
-    """Any candidates between a..e and A..F with distinct scores, and any one-to-one choice among them."""
+    """Draw candidates between a..e and A..F with distinct scores, and a one-to-one choice of accepted pairs."""
     edges = sorted(draw(st.sets(st.tuples(st.integers(0, 4), st.integers(5, F2)), max_size=12)))
     scores = np.array(draw(st.permutations(range(len(edges)))), dtype=np.float32) / 16
     pairs = np.array(edges, dtype=np.int32).reshape(-1, 2)
@@ -129,9 +129,9 @@ def test_the_table_is_its_definition(alignment: Alignment) -> None:
         if reason in ("aligned", "seed"):
             continue
         best = max((pair for pair in pairs if entity in pair), key=lambda pair: scores[pair], default=None)
-        other = None if best is None else best[0] if best[1] == entity else best[1]
-        has = None if other is None else partner.get(other)
+        candidate = None if best is None else best[0] if best[1] == entity else best[1]
+        matched_with = None if candidate is None else partner.get(candidate)
         side = "source" if entity < 5 else "target"
-        named = [None if found is None else NAMES[found] for found in (other, has)]
+        named = [None if other is None else NAMES[other] for other in (candidate, matched_with)]
         expected.append((side, NAMES[entity], reason, *named, None if best is None else scores[best]))
     assert unmatched_table(TASK, names, alignment).rows() == expected

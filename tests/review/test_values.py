@@ -1,4 +1,4 @@
-"""Values side by side, by hand."""
+"""Test the comparison of the values of two entities against tables by hand."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def test_by_hand() -> None:
     )
 
 
-def test_predicates_that_answer_to_each_other_stand_in_one_row() -> None:
+def test_corresponding_predicates_are_in_one_row() -> None:
     rows = compare_values(toy_literals(), B, B2, [("http://x.org/note", "http://x.org/colour")])
     assert (rows[0].source_predicate, rows[0].target_predicate, rows[0].state) == ("note", "colour", "different")
     assert [row.source_predicate for row in rows] == ["note", "label", "height"]
 
 
-def test_long_values_are_cut_and_nothing_is_nothing() -> None:
+def test_entities_without_values_have_no_rows() -> None:
     assert compare_values(Literals.empty(), B, B2) == ()
     assert values_of(toy_literals(), 0) == {}
 
 
-def test_same_is_what_people_read_as_the_same() -> None:
+def test_values_that_people_read_as_equal_are_the_same() -> None:
     for left, right, state in (
         ("lacrimal apparatus @en", "Lacrimal_Apparatus", "same"),
         ("-5", "5", "different"),

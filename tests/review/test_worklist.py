@@ -1,4 +1,4 @@
-"""The worklist: filters by hand, search, orders, the random sample; and the session over it."""
+"""Test the worklist (filters, search, orders, random sample) by hand, and the session that uses it."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_filters_by_hand(session: ReviewSession) -> None:
     assert rows(session, state="accepted", order="most confident") == [0, 2]
     assert rows(session, state="not mutual") == [4]
     assert rows(session, low=0.25, high=0.9, order="most confident") == [2, 4]
-    assert rows(session, least_degree=2, order="most confident") == [0, 2], "e has one triple"
-    assert rows(session, most_degree=1) == [4]
+    assert rows(session, min_degree=2, order="most confident") == [0, 2], "e has one triple"
+    assert rows(session, max_degree=1) == [4]
     assert rows(session, contradiction=True) == []
     assert sorted(rows(session, audit=True)) == [0, 2]
 
@@ -61,25 +61,25 @@ def test_decisions_move_pairs_off_the_list_and_undo_brings_them_back(session: Re
 
 
 def test_choosing_another_rejects_and_accepts_at_once(session: ReviewSession) -> None:
-    """e prefers D, which is d's; a reviewer knows that e is E."""
-    assert session.candidates(4) == [5, 2, 1], "e's other candidate, then D's others"
+    """The best candidate of e is D, which is matched with d; a reviewer knows that e is E."""
+    assert session.candidates(4) == [5, 2, 1], "the other candidate of e, then the others of D"
     session.decide(4, "", "ann", instead=5)
     found = session.verdict(4), session.verdict(5)
     assert [one.decision for one in found if one is not None] == ["reject", "accept"]
     session.undo("ann")
     assert (session.verdict(4), session.verdict(5)) == (None, None)
-    with pytest.raises(InputError, match="no candidate"):
+    with pytest.raises(InputError, match="not a candidate"):
         session.decide(4, "", "ann", instead=0)
     with pytest.raises(InputError, match="does not exist"):
         session.decide(99, "accept", "ann")
     assert session.log.decisions() == []
 
 
-def test_the_running_precision_is_that_of_the_random_sample(session: ReviewSession) -> None:
+def test_precision_is_measured_on_the_random_sample(session: ReviewSession) -> None:
     before = session.progress()
     assert (before.precision, before.low, before.high, before.sample, before.total) == (None, 0.0, 1.0, 2, 3)
     session.decide(0, "accept", "ann")
-    session.decide(4, "reject", "ann")  # was not accepted by the run, so it is no part of its precision
+    session.decide(4, "reject", "ann")  # the run did not accept this pair, so it does not count for the precision
     session.decide(2, "reject", "ann")
     now = session.progress()
     assert (now.judged, now.right, now.precision, now.rejected) == (2, 1, 0.5, 2)
@@ -96,7 +96,7 @@ def test_a_session_resumes(session: ReviewSession, toy_task: AlignmentTask, toy_
     assert again.progress() == session.progress()
 
 
-def test_the_random_sample_is_the_same_every_time_and_begins_alike() -> None:
+def test_a_larger_random_sample_starts_with_a_smaller_one() -> None:
     alignment = toy_alignment()
     assert audit_sample(alignment, 1).tolist() == audit_sample(alignment, 2).tolist()[:1]
     assert np.all(alignment.accepted[audit_sample(alignment, 9)])

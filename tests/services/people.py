@@ -1,4 +1,4 @@
-"""A pair of graphs with names and types, and its alignment, drawn by hand."""
+"""Make two small graphs with names and types, and their alignment, by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES |= {6: "Ada Lovelace", 7: "Analytical <Engine>", 8: "human", 9: "place"}
 
 
 def people() -> tuple[AlignmentTask, TaskNames, Literals, Alignment]:
-    """Q1 = ada (.9, accepted) or crater (.2); Q2 = babbage (.4, not accepted); Q3 = engine is a seed.
+    """Pairs: Q1 = ada (.9, accepted) or crater (.2); Q2 = babbage (.4, not accepted); Q3 = engine is a seed.
 
     The crater on the Moon has the name of Q1. Ada, Babbage and the crater have types; ada was born in 1815.
     """

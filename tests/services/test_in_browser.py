@@ -1,4 +1,4 @@
-"""The pages in a real browser: filter, decide and undo by keyboard alone, hostile names, many pairs, roles, widths."""
+"""Test the pages in a real browser: keyboard, hostile names, many pairs, roles for screen readers, widths."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from tests.review.test_decisions import INFO
 
 TOKEN = "the-token"
 COUNT = 100_000
-# What is wider than the room it has, by its text.
-CUT = """[...document.querySelectorAll('.wide, figure, .picture, .neighbors, .evidence')]
+# The texts of elements that are wider than their place.
+TRUNCATED = """[...document.querySelectorAll('.wide, figure, .picture, .neighbors, .evidence')]
   .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent.slice(0, 80))"""
 HOSTILE = '"><img src=x onerror="document.title=1">'
 
@@ -78,7 +78,7 @@ def world() -> World:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Debian's Chromium, headless; nothing is fetched for these tests."""
+    """Start an installed Chromium, headless; these tests download nothing."""
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if path is None:
         pytest.skip("no chromium here (apt-get install chromium)")
@@ -92,7 +92,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Opens pages of a width, and fails the test if one of them complained, or asked anybody else for anything."""
+    """Open pages of a width; the test fails if a page logs an error or sends a request to another server."""
     complaints: list[str] = []
     pages: list[Any] = []
 
@@ -100,8 +100,8 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda message: complaints.append(message.text) if is_complaint(message) else None)
-        own = (address.split("/?")[0], "data:", "file:")
-        page.on("request", lambda asked: None if asked.url.startswith(own) else complaints.append(asked.url))
+        allowed = (address.split("/?")[0], "data:", "file:")
+        page.on("request", lambda asked: None if asked.url.startswith(allowed) else complaints.append(asked.url))
         page.set_default_timeout(10_000)
         page.goto(address)
         pages.append(page)
@@ -114,12 +114,12 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
 
 
 def is_complaint(message: Any) -> bool:
-    """A list that is asked for anew before it came is taken back, which htmx calls an error."""
+    """Whether a message is an error; refusals are expected, and htmx logs requests that a newer request replaced."""
     refused = (
         "400 (Bad Request)" in message.text or "responseError" in message.text or "Response Status" in message.text
     )
-    taken_back = message.text.startswith(("htmx:sendAbort", "htmx:afterRequest"))
-    return message.type == "error" and not refused and not taken_back
+    replaced = message.text.startswith(("htmx:sendAbort", "htmx:afterRequest"))
+    return message.type == "error" and not refused and not replaced
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def test_by_keyboard_alone(open_page: Callable[..., Any], address: str, session:
 
 def test_a_hundred_thousand_pairs_do_not_freeze_the_page(open_page: Callable[..., Any], address: str) -> None:
     page = open_page(address)
-    assert page.locator("#worklist [data-row]").count() == 40, "a part of them at a time"
+    assert page.locator("#worklist [data-row]").count() == 40, "a part of the pairs at a time"
     started = time.monotonic()
     page.select_option("select[name=state]", "accepted")
     page.fill("input[name=low]", "0.9")
@@ -226,7 +226,7 @@ def test_nothing_is_cut_off(open_page: Callable[..., Any], address: str, report:
         page = open_page(place, width, scheme)
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
         assert page.evaluate("document.documentElement.scrollWidth") <= width, "no scrolling sideways"
-        assert page.evaluate(CUT) == [], "no table or picture is cut"
+        assert page.evaluate(TRUNCATED) == [], "no table or picture is cut"
         background = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (background == "rgb(255, 255, 255)") == (scheme == "light")
 

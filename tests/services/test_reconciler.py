@@ -1,4 +1,4 @@
-"""Answers by hand: by identifier, by name, with mistakes in it, by values, with types."""
+"""Test answers to queries by identifier, by name, by a mistyped name, by values and with types."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_by_identifier_of_the_other_side(service: Reconciler) -> None:
 
 
 def test_by_name(service: Reconciler) -> None:
-    """Q1 is called Ada Lovelace, and so is a crater, which has a pair with Q1 itself: that says more than its name."""
+    """Q1 and a crater are both called Ada Lovelace; the crater is paired with Q1, and this precedes its own name."""
     assert ask(service, query="ada lovelace") == [("ada", 90.0, True), ("crater", 20.0, False)]
     assert ask(service, query="Charles Babbage") == [("babbage", 40.0, False)]
 

@@ -1,4 +1,4 @@
-"""The service against the published schemas and examples, and driven by a client written by others."""
+"""Test the service against the published schemas and examples, and with an independent client."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def client(application: FastAPI) -> TestClient:
 
 @cache
 def published() -> dict[str, str]:
-    """The files of the archive by their paths; none where it is not there."""
+    """Read the files of the archive by their paths; none if the archive does not exist."""
     home = Path(os.environ.get("LARGEGNN_DATA", Path(__file__).parents[3] / "shared" / "data"))
     if not (home / ARCHIVE).exists():
         return {}
@@ -56,7 +56,7 @@ def published() -> dict[str, str]:
 
 
 def validate(kind: str, value: Any) -> None:
-    """Refuse what the published schema refuses."""
+    """Validate a value by a published schema."""
     import jsonschema
     import referencing
     from referencing.jsonschema import DRAFT7
@@ -133,7 +133,7 @@ def test_suggest_preview_and_data_extension(client: TestClient) -> None:
 
 
 def test_requests_as_openrefine_sends_them(client: TestClient) -> None:
-    """Shapes of its documentation: `p` beside `pid`, values that were reconciled before, settings as text, a cursor."""
+    """Requests of its manual: `p` beside `pid`, values that were reconciled before, settings as text, a cursor."""
     query = {
         "query": "Ada Lovelace",
         "type": "http://t.org/Human",
@@ -159,7 +159,7 @@ def test_requests_as_openrefine_sends_them(client: TestClient) -> None:
 
 
 def test_scripts_of_this_machine_may_call_back(client: TestClient) -> None:
-    """JSONP, as version 0.1 has it; a name that is no function, or a page from elsewhere, is refused."""
+    """JSONP, as in version 0.1; invalid function names and pages of other machines are refused."""
     asked = {"queries": json.dumps({"q0": {"query": "Ada Lovelace"}}), "callback": "jQuery1_2.cb$"}
     answer = client.get("/", params=asked, headers={"referer": "http://127.0.0.1:3333/", "sec-fetch-site": "same-site"})
     assert answer.headers["content-type"].startswith("text/javascript")
@@ -186,7 +186,7 @@ def test_suggestions_go_on_and_fly_out(client: TestClient) -> None:
 
 
 def test_every_example_of_the_protocol(client: TestClient) -> None:
-    """Every valid request is answered; what is invalid is refused: a request by us, an answer by the schema."""
+    """Valid requests are answered; the service refuses invalid requests, and the schema invalid answers."""
     import jsonschema
 
     asked = {"reconciliation-query-batch": "queries", "data-extension-query": "extend"}
@@ -228,11 +228,11 @@ def test_plain_json(client: TestClient) -> None:
 
 
 def test_who_may_read(client: TestClient) -> None:
-    """OpenRefine's own page, on another port of this machine, may; a page from elsewhere may not."""
-    ours = client.get("/", headers={"origin": "http://127.0.0.1:3333"})
-    assert ours.headers["access-control-allow-origin"] == "http://127.0.0.1:3333"
-    theirs = client.get("/", headers={"origin": "http://evil.example"})
-    assert "access-control-allow-origin" not in theirs.headers
+    """The page of OpenRefine, on another port of this machine, may read; a page of another machine may not."""
+    local = client.get("/", headers={"origin": "http://127.0.0.1:3333"})
+    assert local.headers["access-control-allow-origin"] == "http://127.0.0.1:3333"
+    foreign = client.get("/", headers={"origin": "http://evil.example"})
+    assert "access-control-allow-origin" not in foreign.headers
     assert client.post("/", data={"queries": "{}"}, headers={"origin": "http://evil.example"}).status_code == 403
     assert client.post("/", data={"queries": "{}"}, headers={"origin": "http://127.0.0.1:3333"}).status_code == 200
     assert client.post("/", content=b"x" * 10_000_000).status_code == 413
@@ -241,7 +241,7 @@ def test_who_may_read(client: TestClient) -> None:
 
 @pytest.fixture(scope="module")
 def address(application: FastAPI) -> Iterator[str]:
-    """The service on a real socket."""
+    """Run the service on a real socket; gives its address."""
     import uvicorn
 
     with listening("127.0.0.1", 0) as bound:
@@ -256,7 +256,7 @@ def address(application: FastAPI) -> Iterator[str]:
         thread.join()
 
 
-@pytest.mark.filterwarnings("ignore")  # of pandas, which the client uses
+@pytest.mark.filterwarnings("ignore")  # warnings of pandas, which the client uses
 def test_a_client_written_by_others(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(np, "NaN", np.nan, raising=False)  # the client was written before NumPy 2
     pandas, client = pytest.importorskip("pandas"), pytest.importorskip("reconciler")

@@ -1,4 +1,4 @@
-"""The review page without a browser: who may ask, what is answered, and what is saved."""
+"""Test the review page without a browser: access, answers, and saved decisions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def session(toy_task: AlignmentTask, tmp_path: Path) -> ReviewSession:
 
 @pytest.fixture
 def stranger(session: ReviewSession) -> TestClient:
-    """A client without the token; an exception in the server would be raised here."""
+    """Make a client without the token; an exception in the server would be raised in the test."""
     return TestClient(review_application(session, INFO, token=TOKEN, hosts=("testserver",)))
 
 
@@ -82,7 +82,7 @@ def test_other_pages_and_other_names_of_the_host_are_refused(client: TestClient,
 
 
 def test_a_server_on_all_addresses_answers_to_any_name(session: ReviewSession) -> None:
-    """The token still guards it: a page that renames itself to this machine has no cookie of ours."""
+    """The token still protects it: a page that uses DNS rebinding does not have the cookie."""
     client = TestClient(review_application(session, INFO, token=TOKEN, hosts=("*",)))
     assert client.get("/", headers={"host": "192.0.2.7:8765"}).status_code == 403
     named = {"host": "192.0.2.7:8765", "authorization": f"Bearer {TOKEN}"}
@@ -107,7 +107,7 @@ def test_bodies_and_paths_have_limits(client: TestClient) -> None:
         assert client.get(f"/worklist?{query}").status_code == 200, query
 
 
-def test_every_answer_forbids_what_is_not_ours(client: TestClient) -> None:
+def test_every_answer_forbids_scripts_and_frames_of_others(client: TestClient) -> None:
     for path in ("/", "/pair/0", "/static/htmx.min.js", "/nothing"):
         headers = client.get(path).headers
         assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
@@ -133,7 +133,7 @@ def test_decide_undo_and_export(client: TestClient, session: ReviewSession) -> N
     answer = client.post("/decide", data=form)
     assert answer.headers["hx-trigger"] == "decided"
     assert "1 rejected" in answer.text
-    assert 'data-shown="0"' in answer.text, "the next one of the list, from the beginning after the last"
+    assert 'data-shown="0"' in answer.text, "the next pair; after the last pair, the list starts again"
     assert [one.decision for one in session.log.decisions()] == ["reject"]
     table = client.get("/export/decisions.tsv")
     assert table.text.splitlines()[1].split("\t")[2:4] == ["reject", "ann"]
@@ -181,7 +181,7 @@ def test_a_failure_is_a_line_of_text(
     assert (answer.status_code, answer.text) == (500, "internal error; nothing was saved\n")
 
 
-def test_answers_are_not_held_back() -> None:
-    """asyncio turns the wait for more data off only for sockets that are named TCP: 40 ms for each answer."""
+def test_answers_are_not_delayed() -> None:
+    """asyncio sets TCP_NODELAY only if the protocol is given as TCP; without it, an answer may wait 40 ms."""
     with listening("127.0.0.1", 0) as bound:
         assert bound.proto == socket.IPPROTO_TCP

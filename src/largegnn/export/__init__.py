@@ -1,9 +1,9 @@
-"""Write an alignment as files: tables, owl:sameAs, SSSOM, Alignment API and others; and the embeddings behind it.
+"""Export an alignment as files: tables, owl:sameAs, SSSOM, Alignment API and others; and export its embeddings.
 
-In: a table made by `alignment_table`, and an `ExportInfo` about the run. Out: one file, whole or not at all. TSV and
-Parquet hold every row of the table; the other forms state that two entities are the same, hence hold accepted pairs
-alone. Relations and embeddings have forms of their own. A new form is an `Exporter` in `EXPORTERS`. Whether an existing
-file may be overwritten is for the caller to decide.
+In: a table made by `alignment_table`, and an `ExportInfo` about the run. Out: a file, written completely or not at all.
+TSV and Parquet hold every row of the table; the other forms state that two entities are the same, and therefore hold
+only accepted pairs. Relations and embeddings have their own forms. A new form is an `Exporter` in `EXPORTERS`. The
+caller decides whether an existing file may be overwritten.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _log = logging.getLogger(__name__)
 
 
 def form_names() -> list[str]:
-    """The names of all forms: of alignments, also those of installed packages, of relations and of embeddings."""
+    """The names of all forms, for alignments (including the forms of installed packages), relations and embeddings."""
     return [*EXPORTERS, *RELATION_FORMS, *EMBEDDING_FORMS]
 
 
 def file_of_form(form: str) -> str:
-    """The default file name of a form; an unknown form is an error that lists the known ones."""
+    """The default file name of a form; an unknown form raises an error that lists the known forms."""
     if form in EMBEDDING_FORMS:
         return EMBEDDING_FORMS[form].file_name
     if form in RELATION_FORMS:
@@ -54,12 +54,12 @@ def file_of_form(form: str) -> str:
 
 
 def export(form: str | Exporter, table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
-    """Write a table by an exporter or the name of one; returns the rows written, and warns if there are none."""
+    """Write a table by an exporter or its name; returns the number of rows written, and warns if it is 0."""
     exporter = form if isinstance(form, Exporter) else _exporter(form)
     num_rows = exporter.write(accepted_rows(table) if exporter.accepted_only else table, path, info)
     if not num_rows:
         _log.warning(
-            "%s was written, but no pair is in it: of %s candidate pairs %s were accepted",
+            "%s was written, but it holds no pair: of %s candidate pairs, %s were accepted",
             path,
             f"{len(table):,}",
             f"{int(table['accepted'].sum()):,}",
@@ -70,15 +70,15 @@ def export(form: str | Exporter, table: pl.DataFrame, path: Path, info: ExportIn
 
 
 def _exporter(form: str) -> Exporter:
-    """The exporter of this name; also one of an installed package, or `module:name`."""
+    """Look up an exporter by its name, which may be the name in an installed package or `module:name`."""
     if form in EMBEDDING_FORMS or form in RELATION_FORMS:
         kind = "embeddings" if form in EMBEDDING_FORMS else "relations"
         raise InputError(f"{form} takes {kind}, not pairs", expected=f"one of {', '.join(EXPORTERS)}", found=form)
     if form not in EXPORTERS and ":" not in form:
         raise InputError(f"no export form is called {form[:100]!r}", expected=f"one of {', '.join(form_names())}")
-    found: object = EXPORTERS[form]
-    if not isinstance(found, Exporter):
+    exporter: object = EXPORTERS[form]
+    if not isinstance(exporter, Exporter):
         raise InputError(
-            f"{form} is not an exporter", expected="a largegnn.export.Exporter", found=type(found).__name__
+            f"{form} is not an exporter", expected="a largegnn.export.Exporter", found=type(exporter).__name__
         )
-    return found
+    return exporter

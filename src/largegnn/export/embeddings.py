@@ -1,10 +1,10 @@
 """Write the vectors of all entities as one array, with a list of the entities.
 
-In: embeddings and names. Out: a safetensors or .npy file of all n rows, and `entities.tsv` in the same folder: id,
-side, name, covered; line i (after the header) is row i. An entity that no subgraph covers has no vector: its row is
-zeros, `covered` is false, and the number of such rows is logged. The safetensors file holds `vectors` (n, d) and
-`covered` (n,). Names are written as in `largegnn.export.tabular`.
-Cost: vectors are written some megabytes at a time, so a mapped file is never in memory as a whole.
+In: embeddings and names. Out: a safetensors or .npy file of all n rows, and `entities.tsv` in the same folder with the
+columns id, side, name and covered; line i (after the header) describes row i. An entity that no subgraph covers has no
+vector: its row is zeros, `covered` is false, and the log holds the number of such rows. The safetensors file holds
+`vectors` (n, d) and `covered` (n,). Names are written as in `largegnn.export.tabular`.
+Cost: vectors are written some megabytes at a time, so a memory-mapped file is never in memory as a whole.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class EmbeddingForm:
 def export_embeddings(
     embeddings: EntityEmbeddings, names: TaskNames, num_source_entities: int, path: Path, form: str
 ) -> int:
-    """Write the vectors to `path` in one of `EMBEDDING_FORMS` and the entity list beside it; returns the rows."""
+    """Write the vectors to `path` in a form of `EMBEDDING_FORMS`, with the entity list; returns the number of rows."""
     if form not in EMBEDDING_FORMS:
         raise InputError(
             f"no form of embeddings is called {form!r}", expected=f"one of {', '.join(EMBEDDING_FORMS)}", found=form
@@ -52,14 +52,14 @@ def export_embeddings(
     num_entities = len(embeddings.vectors)
     if len(names.entities) != num_entities or not 0 <= num_source_entities <= num_entities:
         raise ArtifactError(
-            f"{num_entities} vectors do not belong to {len(names.entities)} names, {num_source_entities} of the source"
+            f"{num_entities} vectors do not fit {len(names.entities)} names, {num_source_entities} of the source"
         )
     if path.name == ENTITY_LIST:
         raise InputError("the vectors would overwrite their entity list", found=path.name, fix="choose another name")
     num_uncovered = num_entities - int(embeddings.covered.sum())
     if num_uncovered:
         counts = f"{num_uncovered:,} of {num_entities:,}"
-        _log.warning("%s entities have no vector: their rows are zeros, and marked in %s", counts, ENTITY_LIST)
+        _log.warning("%s entities have no vector: their rows are zeros, and %s marks them", counts, ENTITY_LIST)
     entities = _entity_list(embeddings, names, num_source_entities)
     write_files(
         {
@@ -88,7 +88,7 @@ def _write_npy(embeddings: EntityEmbeddings, num_source_entities: int, sink: Byt
 
 
 def _write_safetensors(embeddings: EntityEmbeddings, num_source_entities: int, sink: ByteSink) -> None:
-    """Write a length, a JSON header and the bytes; the library would need all of them in memory."""
+    """Write the format by hand (length, JSON header, bytes): the library would need all vectors in memory."""
     shape = embeddings.vectors.shape
     num_bytes = 4 * shape[0] * shape[1]
     header = {
@@ -105,14 +105,14 @@ def _write_safetensors(embeddings: EntityEmbeddings, num_source_entities: int, s
 
 
 def _chunks(embeddings: EntityEmbeddings) -> Iterator[npt.NDArray[np.float32]]:
-    """The rows some megabytes at a time, little-endian, those without a vector as zeros."""
+    """Give the rows some megabytes at a time, little-endian, with zeros for entities without a vector."""
     vectors, covered = embeddings.vectors, embeddings.covered
     if not vectors.size:
         return
-    step = max(1, _CHUNK_BYTES // (4 * vectors.shape[1]))
-    for first in range(0, len(vectors), step):
-        chunk = vectors[first : first + step].astype("<f4")
-        chunk[~covered[first : first + step]] = 0
+    rows_per_chunk = max(1, _CHUNK_BYTES // (4 * vectors.shape[1]))
+    for first in range(0, len(vectors), rows_per_chunk):
+        chunk = vectors[first : first + rows_per_chunk].astype("<f4")
+        chunk[~covered[first : first + rows_per_chunk]] = 0
         yield chunk
 
 

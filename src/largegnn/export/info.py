@@ -1,7 +1,7 @@
 """Describe an exporter and the run it exports, and write text in parts.
 
-`Exporter` is an entry of the table of exporters, `ExportInfo` the facts about the run that every exporter gets.
-`write_parts` writes a file part by part, so that a table of millions of rows never is one string.
+`Exporter` is an entry of the table of exporters; `ExportInfo` holds the facts about the run that every exporter gets.
+`write_parts` writes a file part by part, so that the text of a table of millions of rows is never in memory at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True)
 class ExportInfo:
-    """The origin of an alignment: tool, run, graphs, and how pairs were scored and selected; and the IRIs of names."""
+    """The origin of an alignment (tool, run, graphs, scoring, selection), and how names become IRIs."""
 
     tool_version: str
     title: str
@@ -44,16 +44,16 @@ class ExportInfo:
     selection: str
     """How pairs were selected by their scores."""
     threshold: float | None
-    """The least value of an accepted pair; None where every selected pair was accepted."""
+    """The minimum confidence of an accepted pair; None where every selected pair was accepted."""
     calibrated: bool
-    """Whether confidence is a probability; where it is not, no file holds a confidence."""
+    """Whether confidence is a probability; if it is not, no file holds a confidence."""
     created: date
     base_iri: str | None = None
-    """The prefix that makes IRIs of names that are not; None packs them into `urn:largegnn:`."""
+    """The beginning of the IRIs of names that are not IRIs; None packs these names into `urn:largegnn:`."""
     target_base_iri: str | None = None
-    """The same for the target's names, where one name means another entity there."""
+    """The beginning for target names, where equal names of the two sides mean different entities; None: `base_iri`."""
     prefixes: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
-    """IRIs by prefix, to expand prefixed names such as `dbr:Paris`."""
+    """Namespaces by prefix, to expand prefixed names such as `dbr:Paris`."""
 
     def __post_init__(self) -> None:
         for iri in (self.base_iri, self.target_base_iri, *self.prefixes.values()):
@@ -67,8 +67,8 @@ class ExportInfo:
 
     @property
     def description(self) -> str:
-        """The facts in one line."""
-        bar = "no threshold" if self.threshold is None else f"threshold {self.threshold:g}"
+        """The facts about the run in one line."""
+        threshold = "no threshold" if self.threshold is None else f"threshold {self.threshold:g}"
         meaning = (
             "confidence is calibrated"
             if self.calibrated
@@ -76,7 +76,7 @@ class ExportInfo:
         )
         return (
             f"Entities of {self.source_name} aligned with entities of {self.target_name}; "
-            f"protocol: {self.protocol}; scoring: {self.scoring}; selection: {self.selection}, {bar}; {meaning}"
+            f"protocol: {self.protocol}; scoring: {self.scoring}; selection: {self.selection}, {threshold}; {meaning}"
         )
 
     @property
@@ -93,14 +93,14 @@ class Exporter:
     file_name: str
     """The default name of the file."""
     write: Callable[[pl.DataFrame, Path, ExportInfo], int]
-    """Takes a table as `alignment_table` makes it, a path and the facts about the run; returns the rows written."""
+    """Write a table made by `alignment_table` to a path; returns the number of rows written."""
     accepted_only: bool
-    """Whether the form can only state that two entities are the same, so that it gets accepted pairs alone."""
+    """Whether the form can only state that two entities are the same, and so gets only accepted pairs."""
     description: str
 
 
 def parts_of(table: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """The rows of a table, some at a time."""
+    """Split a table into slices of rows."""
     return table.iter_slices(ROWS_PER_PART)
 
 
@@ -115,9 +115,9 @@ def write_parts(path: Path, parts: Iterable[str]) -> None:
 
 
 def write_lines(
-    table: pl.DataFrame, path: Path, line: Callable[[pl.DataFrame], pl.Series], start: str = "", end: str = ""
+    table: pl.DataFrame, path: Path, lines_of: Callable[[pl.DataFrame], pl.Series], start: str = "", end: str = ""
 ) -> int:
-    """Write a start, a line for each row of a table, and an end; returns the rows."""
-    parts = ((line(part) + "\n").str.join().item() for part in parts_of(table))
+    """Write a start, a line for each row of a table, and an end; returns the number of rows."""
+    parts = ((lines_of(part) + "\n").str.join().item() for part in parts_of(table))
     write_parts(path, itertools.chain([start], parts, [end]))
     return len(table)

@@ -1,14 +1,14 @@
 """Write accepted pairs as RDF: owl:sameAs in N-Triples or annotated in RDF 1.2, and the Alignment API's RDF/XML.
 
-Entities have IRIs or are given some (`largegnn.export.iris`), blank nodes among them: `_:b1` of one graph must not
-become `_:b1` of the other.
+Names that are not IRIs are converted to IRIs (`largegnn.export.iris`). So are blank nodes, because `_:b1` of one graph
+must not become `_:b1` of the other graph.
 
 - N-Triples: any RDF tool loads the file, and `largegnn` reads it as seeds.
-- RDF 1.2 in Turtle: `<a> owl:sameAs <b> {| sssom:confidence 0.9 |}`, with the confidence where it is calibrated, and
-  the score. Readers of RDF 1.1 alone, which do not know annotations, need N-Triples.
+- RDF 1.2 in Turtle: `<a> owl:sameAs <b> {| sssom:confidence 0.9 |}`, with the confidence if it is calibrated, and the
+  score. Tools that read only RDF 1.1 do not know annotations; they need N-Triples.
 - Alignment API, level 0, the exchange format of the ontology matching community: a Cell for each pair, with a measure
-  from 0 to 1: the confidence where it is calibrated, else the share of the pairs that score no higher, which is an
-  order and nothing else; the description states which. `type` is `??` (one-to-one) or `**`, as found in the pairs.
+  from 0 to 1: the confidence if it is calibrated, else the share of the pairs that score no higher, which only orders
+  the pairs; the description says so. `type` is `??` where the pairs are one-to-one, else `**`.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _ALIGNMENT_START = """<?xml version="1.0" encoding="utf-8"?>
 <onto1><Ontology rdf:about={source_iri}><location>{source_name}</location></Ontology></onto1>
 <onto2><Ontology rdf:about={target_iri}><location>{target_name}</location></Ontology></onto2>
 """
-_ORDER = "measure: the share of the cells whose score is no higher"
+_MEASURE_NOTE = "measure: the share of the cells whose score is no higher"
 _ALIGNMENT_END = "</Alignment>\n</rdf:RDF>\n"
 
 
 def _write_same_as(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
-    """Write N-Triples; no character is left that would have to be escaped."""
+    """Write N-Triples; IRIs hold no character that would have to be escaped."""
 
     def statements(part: pl.DataFrame) -> pl.Series:
         return "<" + part["source_iri"] + f"> <{_SAME_AS}> <" + part["target_iri"] + "> ."
@@ -93,7 +93,7 @@ def _alignment_start(table: pl.DataFrame, info: ExportInfo) -> str:
     return _ALIGNMENT_START.format(
         arity="??" if one_to_one else "**",
         title=_text(info.title),
-        description=_text(info.description if info.calibrated else f"{info.description}; {_ORDER}"),
+        description=_text(info.description if info.calibrated else f"{info.description}; {_MEASURE_NOTE}"),
         creator=_text(f"{TOOL} {info.tool_version}"),
         created=info.created.isoformat(),
         source_iri=quoteattr(source_iri),

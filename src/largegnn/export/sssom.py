@@ -1,14 +1,14 @@
 """Write pairs of entities, or of relations, as SSSOM: a TSV file with a header in YAML.
 
 In: a table. Out: a file that the `sssom` package parses and validates. SSSOM is the Simple Standard for Sharing
-Ontological Mappings. A pair of entities is a `skos:exactMatch`, with the confidence where it is calibrated, and the
-cosine as similarity score (a negative one as 0: SSSOM has no lower); a run without cosines has the share of the pairs
-that score no higher. Relations have `_RELATION_PREDICATES`; pairs that are merely related, and inverse pairs of which
-one is narrower, have no predicate and are not written. The licence is unspecified: the owner of the graphs gives one.
+Ontological Mappings. A pair of entities is a `skos:exactMatch`, with the confidence if it is calibrated, and with the
+cosine as similarity score (0 if it is negative, since SSSOM allows 0 to 1); a run without cosines has the share of the
+pairs that score no higher. `_RELATION_PREDICATES` are the predicates for relations; relations that are only related,
+or inverse and not equivalent, are not written. The licence is unspecified, because the owner of the graphs chooses it.
 
 `subject_id` and `object_id` are CURIEs (`largegnn.export.curies`) of the entities' IRIs (`largegnn.export.iris`). Where
-one does not expand to the very name in the user's files, `subject_label` or `object_label` holds that name. Packed
-names are unpacked by `largegnn.data.iri.decode_names`; those with control characters have no label.
+a CURIE does not expand to the very name in the user's files, `subject_label` or `object_label` holds that name. Packed
+names are unpacked by `largegnn.data.iri.decode_names`; names with control characters have no label.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["RELATION_FORMS", "SSSOM", "export_relations", "sssom_parts"]
 
 RELATION_FORMS = {"sssom-relations": "relations.sssom.tsv"}
 _ROLES = {"source": "subject", "target": "object"}
-# By mapping, and by whether the ends are exchanged.
+# By the mapping, and whether the relations are inverse.
 _RELATION_PREDICATES = {
     ("exact", False): "skos:exactMatch",
     ("narrower", False): "skos:broadMatch",
@@ -37,11 +37,11 @@ _RELATION_PREDICATES = {
 }
 _RELATION_MEASURE = "likelihood that both relations join the same matched entities"
 _NO_LICENCE = "https://w3id.org/sssom/license/unspecified"
-_SCHEMA_VERSION = "1.1"  # the first that takes the similarity measure in the header
+_SCHEMA_VERSION = "1.1"  # the first version with a similarity measure in the header
 
 
 def _write_sssom(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
-    """Write the pairs of entities."""
+    """Write pairs of entities."""
     if "cosine" in table.columns:
         similarity, measure = table["cosine"].fill_nan(None).clip(0, 1), "cosine similarity of entity embeddings"
     else:
@@ -49,7 +49,8 @@ def _write_sssom(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
         measure = f"share of the mappings whose score is no higher; score: {info.scoring}"
     confidence = [pl.col("confidence").fill_nan(None).clip(0, 1)] if info.calibrated else []
     mappings = table.select(
-        *("source", "target"),
+        "source",
+        "target",
         pl.lit("skos:exactMatch").alias("predicate_id"),
         pl.lit("semapv:SemanticSimilarityThresholdMatching").alias("mapping_justification"),
         *confidence,
@@ -59,11 +60,12 @@ def _write_sssom(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
 
 
 def export_relations(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
-    """Write the mappings of relations, a table of `largegnn.review.tables`; returns the rows written."""
+    """Write the table `relations_table` of `largegnn.review.tables`; returns the number of rows written."""
     kinds = zip(table["mapping"].to_list(), table["inverse"].to_list(), strict=True)
     predicates = pl.Series("predicate_id", [_RELATION_PREDICATES.get(kind) for kind in kinds], dtype=pl.String)
     mappings = table.select(
-        *("source", "target"),
+        "source",
+        "target",
         predicates,
         pl.lit("semapv:InstanceBasedMatching").alias("mapping_justification"),
         pl.col("score").clip(0, 1).alias("similarity_score"),
@@ -81,18 +83,18 @@ def _write(mappings: pl.DataFrame, path: Path, info: ExportInfo, title: str, mea
 def sssom_parts(
     mappings: pl.DataFrame, info: ExportInfo, first: Mapping[str, str], last: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """A file in parts; `mappings` has the columns source and target, in names, and then those of the file.
+    """Make the text of a file in parts; `mappings` has the names of source and target, and then columns of the file.
 
-    `first` are facts about the set, for the head of the file before its origin, and `last` those after it.
+    `first` and `last` are facts about the set, which the header holds before and after the origin of the file.
     """
     named = with_iris(mappings, info)
     prefixes = choose_prefixes((named[f"{side}_iri"] for side in _ROLES), info.prefixes)
     predicates = [name for name in mappings.columns if name.startswith("predicate")]
-    others = [name for name in mappings.columns if name not in (*_ROLES, *predicates)]
+    other_columns = [name for name in mappings.columns if name not in (*_ROLES, *predicates)]
 
     def rows(part: pl.DataFrame) -> pl.DataFrame:
         subject, target = (_ends(part, side, role, prefixes) for side, role in _ROLES.items())
-        return part.select(*subject, *predicates, *target, *others)
+        return part.select(*subject, *predicates, *target, *other_columns)
 
     yield _header(info, prefixes, first, last or {})
     yield "\t".join(rows(named.clear()).columns) + "\n"
@@ -101,14 +103,14 @@ def sssom_parts(
 
 
 def _ends(named: pl.DataFrame, side: str, role: str, prefixes: dict[str, str]) -> list[pl.Series | pl.Expr]:
-    """The columns of the CURIE and of the label of one side, of a table with names and IRIs."""
+    """Make the columns of a side, CURIE and label, from a table with names and IRIs."""
     short = shorten(named[side], named[f"{side}_iri"], prefixes)
     is_labelled = short.rewritten & ~named[side].str.contains(CONTROL)
     return [short.curies.alias(f"{role}_id"), pl.when(is_labelled).then(named[side]).alias(f"{role}_label")]
 
 
 def _header(info: ExportInfo, prefixes: Mapping[str, str], first: Mapping[str, str], last: Mapping[str, str]) -> str:
-    """The header: facts about the set, its origin, further facts, and the prefixes."""
+    """Make the header: facts about the set, its origin, further facts, and the prefixes."""
     origin = "\0".join([info.tool_version, *first.values(), info.created.isoformat()])
     facts = {
         "sssom_version": _SCHEMA_VERSION,
@@ -126,9 +128,10 @@ def _header(info: ExportInfo, prefixes: Mapping[str, str], first: Mapping[str, s
 
 
 def _yaml_text(text: str) -> str:
-    """A string in double quotes, on one line whatever it holds."""
-    escaped = [f"\\{char}" if char in '"\\' else char if char.isprintable() else f"\\U{ord(char):08x}" for char in text]
-    return f'"{"".join(escaped)}"'
+    """Write a string in double quotes, on one line whatever it holds."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped)
+    return f'"{escaped}"'
 
 
 SSSOM = Exporter("alignment.sssom.tsv", _write_sssom, accepted_only=True, description="SSSOM, skos:exactMatch in TSV")

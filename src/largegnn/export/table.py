@@ -1,8 +1,8 @@
-"""Make the table of an alignment, with names for numbers, which all exporters start from.
+"""Make the table of an alignment, with names in place of ids, which every exporter writes.
 
-In: an `Alignment` and the names. Out: one row for each pair, in the order of the alignment, as `COLUMNS`.
-Cost: one pass over the names by polars, one gather for each side; about a second for a million pairs of graphs with
-two million entities.
+In: an `Alignment` and the names. Out: a polars table with a row for each pair, in the order of the alignment, and the
+columns `COLUMNS`. Cost: one pass over the names, one gather for each side; about a second for a million pairs of graphs
+with two million entities.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from largegnn.errors import ArtifactError
 
 __all__ = ["COLUMNS", "accepted_rows", "alignment_table", "names_at", "share_no_higher"]
 
-# The evidence stands between `margin` and `confidence`, one column for each kind; `confidence` only where calibrated.
+# Between `margin` and `confidence` comes a column for each kind of evidence; `confidence` is left out if uncalibrated.
 COLUMNS: dict[str, type[pl.DataType]] = {
     "source": pl.String,
     "target": pl.String,
@@ -29,20 +29,22 @@ COLUMNS: dict[str, type[pl.DataType]] = {
     "rank": pl.Int16,
     "accepted": pl.Boolean,
 }
-_COST_OF_ONE = 2  # a name read on its own takes about twice as long as one read with all others
+_COST_OF_SINGLE_READ = 2  # reading a name by itself takes about twice as long as reading it with all others
 
 
 def alignment_table(
     alignment: Alignment, names: TaskNames, *, accepted_only: bool = True, calibrated: bool = True
 ) -> pl.DataFrame:
-    """The pairs by name with the evidence for each: the accepted ones, or all.
+    """Make the table of the accepted pairs, or of all pairs, with their evidence.
 
-    `score` is that of the scoring in use, `rank` the rank of the target among the source's candidates, 1 = best.
-    Without calibration there is no confidence.
+    `score` is the raw score of the run, `rank` the rank of the target among the candidates of the source, 1 = best.
+    Without calibration there is no column `confidence`.
     """
     num_entities = len(names.entities)
     if alignment.pairs.size and int(alignment.pairs.max()) >= num_entities:
-        raise ArtifactError(f"a pair holds entity {int(alignment.pairs.max())}, but {num_entities} have a name")
+        raise ArtifactError(
+            f"a pair holds entity {int(alignment.pairs.max())}, but only {num_entities} entities have names"
+        )
     rows = np.flatnonzero(alignment.accepted) if accepted_only else np.arange(len(alignment.pairs))
     ends = names_at(names.entities, alignment.pairs[rows].T.ravel())
     values: dict[str, Any] = {
@@ -59,23 +61,23 @@ def alignment_table(
     if not calibrated:
         del values["confidence"]
     return pl.DataFrame(
-        {name: pl.Series(name, found, dtype=COLUMNS.get(name, pl.Float32)) for name, found in values.items()}
+        {name: pl.Series(name, column, dtype=COLUMNS.get(name, pl.Float32)) for name, column in values.items()}
     )
 
 
 def accepted_rows(table: pl.DataFrame) -> pl.DataFrame:
-    """The accepted pairs, for formats that cannot express doubt."""
+    """Keep only the accepted pairs, for formats that cannot express doubt."""
     return table.filter(pl.col("accepted"))
 
 
 def share_no_higher(scores: pl.Series) -> pl.Series:
-    """The share of all scores that are no higher than each, in (0, 1]; NaN is lowest."""
+    """For each score, the share of all scores that are no higher, in (0, 1]; NaN counts as the lowest score."""
     ranks = scores.fill_nan(-np.inf).rank("max")
     return (ranks / max(len(scores), 1)).cast(pl.Float32)
 
 
 def names_at(table: StringTable, ids: IntArray) -> pl.Series:
-    """The strings at these positions (n,) as a polars column; read the table as a whole where that is faster."""
-    if _COST_OF_ONE * len(ids) < len(table):
+    """Read the strings at these positions (n,) as a polars column; reads the whole table where that is faster."""
+    if _COST_OF_SINGLE_READ * len(ids) < len(table):
         return pl.Series(table.take(ids), dtype=pl.String)
     return name_column(table).gather(ids)

@@ -1,13 +1,14 @@
-"""Write a table as TSV or Parquet, or as relationships for Neo4j in CSV; the confidence only where it is calibrated.
+"""Write a table as TSV or Parquet, or as CSV of relationships for Neo4j.
 
-In: a table. Out: a file from which names and numbers can be read back exactly. TSV and Parquet have every column.
+In: a table. Out: a file from which names and numbers can be read back exactly. TSV and Parquet have all columns, but
+`confidence` only if it is calibrated.
 
 TSV has a header row and no quoting at all, as `largegnn.data.tables` reads it: quotes and backslashes are part of a
-name. Names that would not survive that (with a tab, a line break or a NUL; in angle brackets; empty; or packed already)
+name. Names that could not be read back (with a tab, a line break or a NUL; in angle brackets; empty; or already packed)
 are packed into `urn:largegnn:` as in RDF, and unpacked when read as links: `a<tab>b` becomes `urn:largegnn:a%09b`.
-Parquet holds names of any kind as they are. Neo4j gets accepted pairs, with the header that
+Parquet holds all names as they are. Neo4j gets accepted pairs, with the header that
 `neo4j-admin database import` reads, and LOAD CSV too: the two ids, in the id spaces `source` and `target`, the type
-`SAME_AS`, and numbers as properties; the nodes are those of the two graphs, which must exist.
+`SAME_AS`, and numbers as properties. The nodes, which are the entities of the two graphs, must already exist.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from largegnn.machine.atomic import ByteSink, write_files
 
 __all__ = ["NEO4J", "PARQUET", "TSV", "plain_names", "write_parquet", "write_tsv", "write_tsv_rows"]
 
-_NO_PROPERTY = ("source", "target", "rank", "accepted")
+_NOT_PROPERTIES = ("source", "target", "rank", "accepted")
 _NOT_PLAIN = rf"(?s)[\x00\t\r\n]|^<.*>$|^$|^{PACKED}"
 
 
 def write_tsv(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
-    """Write a TSV file, which has no place for the facts about the run."""
+    """Write a TSV file, which cannot hold the facts about the run; returns the number of rows."""
     plain = _calibrated(table, info).with_columns(plain_names(table[side]).alias(side) for side in ("source", "target"))
     write_files({path: lambda sink: write_tsv_rows(plain, sink)})
     return len(table)
 
 
 def write_parquet(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
-    """Write a Parquet file, with the facts about the run in its metadata."""
+    """Write a Parquet file, with the facts about the run in its metadata; returns the number of rows."""
     facts = {
         "tool": f"{TOOL} {info.tool_version}",
         "title": info.title,
@@ -52,12 +53,12 @@ def write_parquet(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
 
 
 def _calibrated(table: pl.DataFrame, info: ExportInfo) -> pl.DataFrame:
-    """The table, without a confidence that is not calibrated."""
+    """Drop the confidence if it is not calibrated."""
     return table if info.calibrated else table.drop("confidence", strict=False)
 
 
 def plain_names(names: pl.Series) -> pl.Series:
-    """Names as a TSV file holds them: packed where it cannot hold them as they are."""
+    """Pack the names that a TSV file cannot hold as they are."""
     return pack_names(names, names.str.contains(_NOT_PLAIN))
 
 
@@ -70,9 +71,9 @@ def write_tsv_rows(frame: pl.DataFrame, sink: ByteSink) -> None:
 
 def _write_neo4j(table: pl.DataFrame, path: Path, info: ExportInfo) -> int:
     """Write a CSV file of relationships."""
-    properties = [name for name in _calibrated(table, info).columns if name not in _NO_PROPERTY]
-    kinds = [f"{name}:{'boolean' if table.schema[name] == pl.Boolean else 'float'}" for name in properties]
-    header = ",".join([":START_ID(source)", ":END_ID(target)", ":TYPE", *kinds]) + "\n"
+    properties = [name for name in _calibrated(table, info).columns if name not in _NOT_PROPERTIES]
+    typed = [f"{name}:{'boolean' if table.schema[name] == pl.Boolean else 'float'}" for name in properties]
+    header = ",".join([":START_ID(source)", ":END_ID(target)", ":TYPE", *typed]) + "\n"
     numbers = [pl.col(name).fill_nan(None) if table.schema[name].is_float() else name for name in properties]
 
     def rows(part: pl.DataFrame) -> str:

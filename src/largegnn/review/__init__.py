@@ -1,1 +1,1 @@
-"""What people look at: pictures of a run."""
+"""Show people a run: the report, its charts, tables and explanations, and the review of pairs."""

@@ -1,9 +1,9 @@
-"""Draw charts as SVG: histograms, lines, reliability, divisions of graphs.
+"""Draw charts as SVG: histograms, lines, reliability diagrams, divisions of graphs.
 
-In: numbers. Out: `Plot`s, which a template draws on a small canvas in the report, and `Charts`, several plots as one
-picture for a notebook or a file. Charts are not made in the browser: the page stays small, needs no
-library, prints, and reads without scripts. Colours are classes of the style sheet; lines also differ in their dashes,
-so that a chart reads in black and white.
+In: numbers. Out: `Plot`s, which a template draws at a small fixed size in the report, and `Charts`, several plots as
+one picture for a notebook or a file. Charts are drawn here and not in the browser, so the page stays small, needs no
+library, and can be printed and read without scripts. Colours are classes of the style sheet; lines also differ in
+their dashes, so that a chart can be read in black and white.
 """
 
 from __future__ import annotations
@@ -35,10 +35,14 @@ __all__ = [
 ]
 
 WIDTH, HEIGHT = 360, 200
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 20, 38
-_LEGEND_ROW, _LETTER = 16, 6  # the height of a row of the legend, the mean width of a letter
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 20, 38  # the margins
+_LEGEND_ROW_HEIGHT = 16
+_LETTER_WIDTH = 6  # on average
 _BINS = 50
-_PER_ROW, _GAP, _TITLE = 3, 24, 22  # plots in a row of a picture, the space between them, the height of a title
+_PLOTS_PER_ROW = 3
+_GAP = 24  # between plots
+_TITLE_HEIGHT = 22
+_MAX_SUBGRAPHS = 120  # drawn in one plot
 _KINDS = ("first", "second", "third", "fourth", "fifth", "sixth")
 _SHARES = {
     "triples_kept": "triples",
@@ -50,7 +54,7 @@ _SUFFIXES = (".svg", ".html")
 
 
 class Bar(NamedTuple):
-    """So many from `low` to `high`, above the `base` others of its stack; a pointer on it shows the title."""
+    """A bar of height `number` from `low` to `high`, on top of `base`; the pointer shows the title."""
 
     low: float
     high: float
@@ -61,7 +65,7 @@ class Bar(NamedTuple):
 
 
 class Dot(NamedTuple):
-    """A point of a line, drawn where it has a radius; a pointer on it shows the title."""
+    """A point of a line, drawn as a circle if it has a radius; the pointer shows the title."""
 
     x: float
     y: float
@@ -70,7 +74,7 @@ class Dot(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line through points."""
+    """A line through points; `kind` is its class in the style sheet."""
 
     kind: str
     dots: Sequence[Dot]
@@ -78,7 +82,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """Maps a range of values to a range of positions."""
+    """A linear map from a range of values to a range of positions."""
 
     low: float
     high: float
@@ -87,34 +91,34 @@ class Scale:
 
     @classmethod
     def across(cls, low: float, high: float) -> Scale:
-        """From left to right."""
+        """A horizontal scale, from left to right."""
         return cls(low, high, _LEFT, WIDTH - _RIGHT)
 
     @classmethod
     def upward(cls, low: float, high: float) -> Scale:
-        """From the bottom to the top."""
+        """A vertical scale, from the bottom to the top."""
         return cls(low, high, HEIGHT - _BOTTOM, _TOP)
 
     def __call__(self, value: float) -> float:
         share = (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
         return round(self.start + min(max(share, 0.0), 1.0) * (self.end - self.start), 1)
 
-    def ticks(self, most: int = 5) -> list[tuple[float, str]]:
-        """Round values along the range."""
+    def ticks(self, maximum: int = 5) -> list[tuple[float, str]]:
+        """Round values along the range with their texts, about `maximum` of them."""
         span = self.high - self.low
         if span <= 0 or not math.isfinite(span):
             return [(self.low, f"{self.low:g}")]
-        size = 10 ** math.floor(math.log10(span / most))
-        step = next(size * factor for factor in (1, 2, 5, 10) if span / (size * factor) <= most)
+        size = 10 ** math.floor(math.log10(span / maximum))
+        step = next(size * factor for factor in (1, 2, 5, 10) if span / (size * factor) <= maximum)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         return [(number * step, f"{number * step:,.10g}") for number in range(first, last + 1)]
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A chart, which the template draws by its scales; `description` is its text for readers without the picture.
+    """A chart, which the template draws by its scales; `description` is for readers who do not see the picture.
 
-    `legend` has kinds with their names, `marker` is a vertical line at the threshold.
+    `legend` has the kinds of bars or lines with their names, `marker` is the value of a vertical line.
     """
 
     title: str
@@ -132,41 +136,45 @@ class Plot:
     @property
     def legend_places(self) -> list[tuple[int, int, str, str]]:
         """Position, kind and text of each entry of the legend, below the chart."""
-        found, x, y = [], _LEFT, HEIGHT + _LEGEND_ROW // 2
+        places = []
+        x, y = _LEFT, HEIGHT + _LEGEND_ROW_HEIGHT // 2
         for kind, text in self.legend:
-            width = 30 + _LETTER * len(text)
+            width = 30 + _LETTER_WIDTH * len(text)
             if x + width > WIDTH and x > _LEFT:
-                x, y = _LEFT, y + _LEGEND_ROW
-            found.append((x, y, kind, text))
+                x, y = _LEFT, y + _LEGEND_ROW_HEIGHT
+            places.append((x, y, kind, text))
             x += width
-        return found
+        return places
 
     @property
     def height(self) -> int:
-        """The height with the legend."""
-        return self.legend_places[-1][1] + _LEGEND_ROW // 2 if self.legend else HEIGHT
+        """The height, including the legend."""
+        return self.legend_places[-1][1] + _LEGEND_ROW_HEIGHT // 2 if self.legend else HEIGHT
 
 
 @dataclass(frozen=True)
 class Charts:
-    """Several plots as one picture: a notebook shows it, `save` writes it."""
+    """Several plots as one picture, which a notebook shows and `save` writes."""
 
     title: str
     plots: tuple[Plot, ...]
 
     def svg(self) -> str:
         """The picture, with rows of three plots."""
-        cells, y = [], 0
-        for start in range(0, len(self.plots), _PER_ROW):
-            row = self.plots[start : start + _PER_ROW]
-            cells += [(place * (WIDTH + _GAP), y, plot) for place, plot in enumerate(row)]
-            y += _TITLE + max(plot.height for plot in row) + _GAP
-        width = min(len(self.plots), _PER_ROW) * (WIDTH + _GAP)
+        cells = []
+        y = 0
+        for start in range(0, len(self.plots), _PLOTS_PER_ROW):
+            row = self.plots[start : start + _PLOTS_PER_ROW]
+            cells += [(column * (WIDTH + _GAP), y, plot) for column, plot in enumerate(row)]
+            y += _TITLE_HEIGHT + max(plot.height for plot in row) + _GAP
+        width = min(len(self.plots), _PLOTS_PER_ROW) * (WIDTH + _GAP)
         style = asset("charts.css")
-        return render("charts.svg", title=self.title, cells=cells, width=width, height=y, style=style, gap=_TITLE)
+        return render(
+            "charts.svg", title=self.title, cells=cells, width=width, height=y, style=style, gap=_TITLE_HEIGHT
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the picture as .svg, or as a page that loads nothing, .html."""
+        """Write the picture as an .svg file, or as an .html page that loads no other file."""
         path = Path(path)
         check_picture_file(path)
         svg = self.svg()
@@ -180,17 +188,17 @@ class Charts:
 
 
 def check_picture_file(path: Path) -> None:
-    """Refuse a file that cannot be drawn, before the work is done."""
+    """Raise an error for a picture that could not be written, before the work is done."""
     if path.suffix.lower() not in _SUFFIXES:
-        raise InputError("the picture's format is not known", expected=" or ".join(_SUFFIXES), found=path.name)
+        raise InputError("the format of the picture is not known", expected=" or ".join(_SUFFIXES), found=path.name)
     if not path.parent.is_dir():
-        raise InputError("there is no folder for the picture", where=str(path.parent))
+        raise InputError("the folder of the picture does not exist", where=str(path.parent))
 
 
 def histogram_plot(
     title: str, label: str, values: FloatArray, accepted: Mask, marker: float | None = None, unit: bool = False
 ) -> Plot:
-    """The number of pairs (p,) by their value, accepted ones in a colour of their own; `unit`: values from 0 to 1."""
+    """Draw the number of pairs by their values (p,), with accepted pairs in their own colour; `unit`: from 0 to 1."""
     is_finite = np.isfinite(values)
     finite, is_accepted = values[is_finite].astype(np.float64), accepted[is_finite]
     low, high = (0.0, 1.0) if unit else (float(finite.min(initial=0)), float(finite.max(initial=0)))
@@ -199,11 +207,11 @@ def histogram_plot(
     edges = np.linspace(low, high, _BINS + 1).tolist()
     counts = [np.histogram(finite[mask], edges)[0].tolist() for mask in (is_accepted, ~is_accepted)]
     bars, highest = [], 1
-    for begin, end, ours, others in zip(edges[:-1], edges[1:], *counts, strict=True):
+    for begin, end, num_accepted, num_others in zip(edges[:-1], edges[1:], *counts, strict=True):
         span = f"{begin:.3g} to {end:.3g}"
-        bars.append(Bar(begin, end, 0, ours, "accepted", f"{span}: {ours:,} accepted"))
-        bars.append(Bar(begin, end, ours, others, "other", f"{span}: {others:,} not accepted"))
-        highest = max(highest, ours + others)
+        bars.append(Bar(begin, end, 0, num_accepted, "accepted", f"{span}: {num_accepted:,} accepted"))
+        bars.append(Bar(begin, end, num_accepted, num_others, "other", f"{span}: {num_others:,} not accepted"))
+        highest = max(highest, num_accepted + num_others)
     return Plot(
         title,
         f"Histogram of {len(finite):,} pairs by {label}, from {low:.3g} to {high:.3g}; {is_accepted.sum():,} accepted.",
@@ -217,16 +225,16 @@ def histogram_plot(
 
 
 def sizes_plot(quality: PartitionQuality, title: str = "Subgraphs", *, by_side: bool = False) -> Plot:
-    """The entities of each subgraph, from the largest to the smallest: own and landmarks, or of each side."""
+    """Draw the sizes of the subgraphs, largest first: own entities and landmarks, or source and target entities."""
     lower_name, upper_name = ("source", "target") if by_side else ("own entities", "landmarks")
     uppers = np.subtract(quality.sizes, quality.source_sizes).tolist() if by_side else quality.num_landmarks
     rows = sorted(zip(quality.sizes, uppers, strict=True), reverse=True)
-    shown = rows[:: max(1, len(rows) // 120)]  # many subgraphs as a sample
+    shown = rows[:: max(1, len(rows) // _MAX_SUBGRAPHS)]  # of very many subgraphs, a sample
     bars = []
-    for place, (size, upper) in enumerate(shown):
+    for position, (size, upper) in enumerate(shown):
         text = f"{size:,} entities: {size - upper:,} {lower_name}, {upper:,} {upper_name}"
-        bars.append(Bar(place, place + 1, 0, size - upper, "accepted", text))
-        bars.append(Bar(place, place + 1, size - upper, upper, "other", text))
+        bars.append(Bar(position, position + 1, 0, size - upper, "accepted", text))
+        bars.append(Bar(position, position + 1, size - upper, upper, "other", text))
     return Plot(
         title,
         f"{len(rows)} subgraphs of {rows[-1][0]:,} to {rows[0][0]:,} entities.",
@@ -240,15 +248,16 @@ def sizes_plot(quality: PartitionQuality, title: str = "Subgraphs", *, by_side: 
 
 
 def reliability_plot(valid: Sequence[ReliabilityRow] | None, test: Sequence[ReliabilityRow] | None) -> Plot | None:
-    """The share of right pairs against their mean confidence, by tenths; None where no share is known."""
-    lines, legend = [Line("even", (Dot(0, 0), Dot(1, 1)))], []
+    """Draw the share of right pairs against their mean confidence, by tenths; None where no share is known."""
+    lines = [Line("even", (Dot(0, 0), Dot(1, 1)))]
+    legend = []
     for kind, name, rows in (("first", "valid links", valid), ("second", "test links", test)):
-        most = max((row.pairs for row in rows or ()), default=0)
+        max_pairs = max((row.pairs for row in rows or ()), default=0)
         dots = [
             Dot(
                 row.confidence,
                 row.right,
-                round(2 + 4 * math.sqrt(row.pairs / most), 1),
+                round(2 + 4 * math.sqrt(row.pairs / max_pairs), 1),
                 f"{name}, confidence {row.low:.1f} to {row.high:.1f}: {row.confidence:.3f}, right {row.right:.3f}, "
                 f"{row.pairs:,} pairs",
             )
@@ -272,7 +281,7 @@ def reliability_plot(valid: Sequence[ReliabilityRow] | None, test: Sequence[Reli
 
 
 def epoch_plots(history: Sequence[EpochRecord]) -> tuple[Plot, ...]:
-    """The loss by epoch, and the H@1 of the valid links if measured; a line for each member of the ensemble."""
+    """Draw the loss by epoch, and the H@1 of the valid links if measured; a line for each member of the ensemble."""
     losses = [(record.member, record.epoch + 1, record.loss) for record in history if math.isfinite(record.loss)]
     hits = [(record.member, record.epoch + 1, record.valid_hits) for record in history if record.valid_hits is not None]
     plots = []
@@ -298,7 +307,7 @@ def epoch_plots(history: Sequence[EpochRecord]) -> tuple[Plot, ...]:
 
 
 def division_charts(divisions: Sequence[tuple[str, PartitionQuality]]) -> Charts:
-    """Divisions by their method: shares kept against the number of parts, and sizes of subgraphs (paper, figure 3)."""
+    """Compare divisions: the shares kept against the number of subgraphs, and the sizes (figure 3 of the paper)."""
     shares = [_share_plot(divisions, key, name) for key, name in _SHARES.items()]
     sizes = [
         sizes_plot(quality, f"{method}, {len(quality.sizes)} parts", by_side=by_side)
@@ -309,9 +318,9 @@ def division_charts(divisions: Sequence[tuple[str, PartitionQuality]]) -> Charts
 
 
 def _share_plot(divisions: Sequence[tuple[str, PartitionQuality]], key: str, name: str) -> Plot | None:
-    """The share of one kind that is kept, against the number of parts; None where it is unknown."""
-    found = [(len(quality.sizes), getattr(quality, key), method) for method, quality in divisions]
-    known = sorted((parts, share, method) for parts, share, method in found if share is not None)
+    """Draw the share in `key` against the number of subgraphs, a line for each method; None where it is unknown."""
+    values = [(len(quality.sizes), getattr(quality, key), method) for method, quality in divisions]
+    known = sorted((parts, share, method) for parts, share, method in values if share is not None)
     if not known:
         return None
     numbers = sorted({parts for parts, _, _ in known})
@@ -329,5 +338,5 @@ def _share_plot(divisions: Sequence[tuple[str, PartitionQuality]], key: str, nam
         Scale.upward(max(0.0, low - pad), min(1.0, high + pad)),
         lines=[Line(kinds[method], dots) for method, dots in lines.items()],
         legend=[(kind, method) for method, kind in kinds.items()],
-        x_ticks=[(place, f"{number:,}") for place, number in enumerate(numbers)],
+        x_ticks=[(position, f"{number:,}") for position, number in enumerate(numbers)],
     )

@@ -1,7 +1,8 @@
-"""Compute the outcome of other thresholds: pairs, expected precision and recall, and both on held-out links.
+"""Compute the number of pairs, the precision and the recall at every threshold, for the slider of the report.
 
-In: an alignment and its calibration. Out: a row for each hundredth of the confidence (or score), and one for the
-threshold in use, whose numbers are those of the run to the last digit. Cost: a sort of the pairs.
+In: an alignment and its calibration. Out: a `Cut` for each hundredth of the confidence, and one for the threshold of
+the run, with exactly the numbers of the run. Precision and recall are expected values by the confidence, and, where
+held-out links are known, shares counted on those links. Cost: a sort of the pairs.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["Cut", "selected_pairs", "threshold_cuts", "wilson_interval"]
 
 _STEPS = 100
-_DEVIATIONS = 1.6449  # of the normal distribution, for an interval of 90%
+_NORMAL_QUANTILE = 1.6449  # of 95%, for an interval that leaves out 5% on either side
 
 
 @dataclass(frozen=True)
 class Cut:
-    """The pairs accepted at a threshold; `judged` of them touch a held-out link, and `right` of those equal one."""
+    """The pairs accepted at a threshold; `judged` pairs touch a held-out link, `right` pairs are held-out links."""
 
     threshold: float
     pairs: int
@@ -42,51 +43,53 @@ def wilson_interval(right: int, judged: int) -> tuple[float, float]:
     """The 90% interval (Wilson) of a share of `right` among `judged`; 0 to 1 where no pair was judged."""
     if not judged:
         return 0.0, 1.0
-    share, spread = right / judged, _DEVIATIONS**2 / judged
+    share, spread = right / judged, _NORMAL_QUANTILE**2 / judged
     centre = share + spread / 2
-    half = _DEVIATIONS * math.sqrt(share * (1 - share) / judged + spread / (4 * judged))
+    half = _NORMAL_QUANTILE * math.sqrt(share * (1 - share) / judged + spread / (4 * judged))
     return max(0.0, (centre - half) / (1 + spread)), min(1.0, (centre + half) / (1 + spread))
 
 
 def selected_pairs(alignment: Alignment, selection: str, k: int) -> Mask:
-    """The pairs that the selection chose (p,): those that a lower threshold would accept."""
+    """The pairs that the selection chose (p,), whatever their confidence: a threshold of 0 would accept them all."""
     if selection in ("mutual_top1", "mutual_knn"):
-        least = 1 if selection == "mutual_top1" else k
-        near: Mask = (alignment.source_ranks <= least) & (alignment.target_ranks <= least)
-        return near
-    # Any other selection is recovered from the reasons of both ends.
+        max_rank = 1 if selection == "mutual_top1" else k
+        is_mutual: Mask = (alignment.source_ranks <= max_rank) & (alignment.target_ranks <= max_rank)
+        return is_mutual
+    # For any other selection, the reasons of both ends tell which pairs only the threshold rejected.
     below = alignment.reasons == REASONS.index("below threshold")
-    waiting = below[alignment.pairs].all(axis=1) if len(alignment.pairs) else np.zeros(0, dtype=bool)
-    found: Mask = alignment.accepted | waiting
-    return found
+    is_rejected = below[alignment.pairs].all(axis=1) if len(alignment.pairs) else np.zeros(0, dtype=bool)
+    selected: Mask = alignment.accepted | is_rejected
+    return selected
 
 
 def threshold_cuts(alignment: Alignment, match: MatchOutcome, selected: Mask, valid: IntArray) -> tuple[Cut, ...]:
-    """Every cut, from the lowest threshold to the highest; `valid` (v, 2) are held-out links, possibly none."""
-    pairs, rating = alignment.pairs[selected], alignment.confidence[selected].astype(np.float64)
-    order = np.argsort(-rating, kind="stable")
-    pairs, rating = pairs[order], rating[order]
-    ends = np.zeros(1 + int(max(pairs.max(initial=0), valid.max(initial=0))), dtype=bool)
-    ends[valid.ravel()] = True
-    judged = np.cumsum(ends[pairs].any(axis=1)) if len(pairs) else np.zeros(0, dtype=np.int64)
+    """Compute the cuts, lowest threshold first; `valid` (v, 2) are the held-out links, possibly none."""
+    confidence = alignment.confidence[selected].astype(np.float64)
+    order = np.argsort(-confidence, kind="stable")
+    pairs, confidence = alignment.pairs[selected][order], confidence[order]
+    is_in_link = np.zeros(1 + int(max(pairs.max(initial=0), valid.max(initial=0))), dtype=bool)
+    is_in_link[valid.ravel()] = True
+    judged = np.cumsum(is_in_link[pairs].any(axis=1)) if len(pairs) else np.zeros(0, dtype=np.int64)
     right = np.cumsum(are_among(pairs, valid)) if len(pairs) else judged
-    expected = np.cumsum(rating)
-    own, calibration = match.threshold, match.calibration
-    steps = sorted({number / _STEPS for number in range(_STEPS + 1)} | {own.threshold})
+    expected = np.cumsum(confidence)
+    used, calibration = match.threshold, match.calibration
+    thresholds = sorted({number / _STEPS for number in range(_STEPS + 1)} | {used.threshold})
     cuts = []
-    for step in steps:
-        is_own = step == own.threshold
-        count = match.num_accepted if is_own else int(np.searchsorted(-rating, -np.float32(step), side="right"))
+    for threshold in thresholds:
+        is_used = threshold == used.threshold
+        count = int(np.searchsorted(-confidence, -np.float32(threshold), side="right"))
+        count = match.num_accepted if is_used else count
         # A selection of another package may have accepted pairs that are not among these.
         last = min(count, len(pairs)) - 1
-        number, hits = (int(judged[last]), int(right[last])) if last >= 0 else (0, 0)
+        num_judged, num_right = (int(judged[last]), int(right[last])) if last >= 0 else (0, 0)
         precision = recall = None
         if calibration.is_calibrated and last >= 0:
-            precision = own.expected_precision if is_own else float(expected[last]) / count
-            if own.expected_recall is not None:
-                found = min(1.0, float(expected[last]) / calibration.num_links) if calibration.num_links else None
-                recall = own.expected_recall if is_own else found
-        low, high = wilson_interval(hits, number) if number else (None, None)
-        share = hits / len(valid) if len(valid) else None
-        cuts.append(Cut(step, count, precision, recall, number, hits, low, high, share))
+            precision = used.expected_precision if is_used else float(expected[last]) / count
+            if is_used:
+                recall = used.expected_recall
+            elif used.expected_recall is not None and calibration.num_links:
+                recall = min(1.0, float(expected[last]) / calibration.num_links)
+        low, high = wilson_interval(num_right, num_judged) if num_judged else (None, None)
+        link_recall = num_right / len(valid) if len(valid) else None
+        cuts.append(Cut(threshold, count, precision, recall, num_judged, num_right, low, high, link_recall))
     return tuple(cuts)

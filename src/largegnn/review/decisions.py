@@ -1,9 +1,9 @@
-"""Keep the decisions of reviewers in an append-only file, and write them as files for others.
+"""Keep the decisions of reviewers in an append-only file, and export them as a table or as SSSOM.
 
 In: decisions. Out: the decisions that were not undone; a table; SSSOM with the reviewers as authors. The file has one
-JSON object in each line, flushed to disk before the page answers. No line is ever rewritten, so that a kill at any
-moment loses nothing and two programs may append to one file. In SSSOM an accepted pair is `skos:exactMatch`, a rejected
-pair the same with the modifier `Not`; unsure and disputed pairs are in the table alone.
+JSON object in each line, flushed to disk before the page answers. No line is ever rewritten, so no decision is lost if
+the program is killed, and two programs may append to one file. In SSSOM an accepted pair is a `skos:exactMatch`, and a
+rejected pair is a `skos:exactMatch` with the modifier `Not`; unsure and disputed pairs are only in the table.
 Cost: one write and one flush for each action.
 """
 
@@ -30,13 +30,18 @@ __all__ = ["DecisionLog", "decisions_sssom", "decisions_tsv", "write_decisions"]
 
 _COLUMNS = ("source", "target", "decision", "reviewer", "time")
 _SSSOM_COLUMNS = (
-    *("source", "target", "predicate_id", "predicate_modifier"),
-    *("mapping_justification", "author_label", "mapping_date"),
+    "source",
+    "target",
+    "predicate_id",
+    "predicate_modifier",
+    "mapping_justification",
+    "author_label",
+    "mapping_date",
 )
 
 
 class DecisionLog:
-    """The decisions in a file, to which more are appended."""
+    """The decisions in a file, to which new decisions are appended."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -51,18 +56,18 @@ class DecisionLog:
     def add(self, *decisions: Decision) -> None:
         """Append decisions and flush them to disk; together they are one line, written whole or not at all."""
         with self._lock:
-            self._append({"decisions": [asdict(one) for one in decisions]})
+            self._append({"decisions": [asdict(decision) for decision in decisions]})
             self._kept += decisions
 
     def undo(self, reviewer: str) -> tuple[Decision, ...]:
-        """Undo the last action of a reviewer; returns its decisions, or nothing."""
+        """Undo the last action of a reviewer; returns its decisions, an empty tuple if there is none."""
         with self._lock:
-            last = next((one.action for one in reversed(self._kept) if one.reviewer == reviewer), None)
+            last = next((entry.action for entry in reversed(self._kept) if entry.reviewer == reviewer), None)
             if last is None:
                 return ()
             self._append({"undo": last, "reviewer": reviewer})
-            undone = tuple(one for one in self._kept if one.action == last)
-            self._kept = [one for one in self._kept if one.action != last]
+            undone = tuple(decision for decision in self._kept if decision.action == last)
+            self._kept = [decision for decision in self._kept if decision.action != last]
         return undone
 
     def _append(self, entry: dict[str, Any]) -> None:
@@ -82,28 +87,28 @@ class DecisionLog:
 
 
 def decisions_tsv(decisions: Iterable[Decision]) -> str:
-    """The verdict on each pair, in a table that `align --decisions` reads."""
-    found = verdicts(decisions)
-    names = [plain_names(pl.Series([pair[side] for pair in found], dtype=pl.String)) for side in (0, 1)]
+    """Write the verdicts on the pairs as a table, which `align --decisions` reads."""
+    verdict_of_pair = verdicts(decisions)
+    names = [plain_names(pl.Series([pair[side] for pair in verdict_of_pair], dtype=pl.String)) for side in (0, 1)]
     lines = ["\t".join(_COLUMNS)]
-    for source, target, one in zip(*names, found.values(), strict=True):
-        lines.append("\t".join((source, target, one.decision, ", ".join(one.reviewers), one.time)))
+    for source, target, verdict in zip(*names, verdict_of_pair.values(), strict=True):
+        lines.append("\t".join((source, target, verdict.decision, ", ".join(verdict.reviewers), verdict.time)))
     return "\n".join(lines) + "\n"
 
 
 def decisions_sssom(decisions: Iterable[Decision], info: ExportInfo) -> str:
-    """Accepted and rejected pairs as SSSOM TSV."""
+    """Write the accepted and the rejected pairs as SSSOM TSV."""
     rows = [
         (
             *pair,
             "skos:exactMatch",
-            "Not" if one.decision == "reject" else None,
+            "Not" if verdict.decision == "reject" else None,
             "semapv:ManualMappingCuration",
-            "|".join(name or "reviewer" for name in one.reviewers),
-            one.time[:10],
+            "|".join(name or "reviewer" for name in verdict.reviewers),
+            verdict.time[:10],  # the date
         )
-        for pair, one in verdicts(decisions).items()
-        if one.decision in ("accept", "reject")
+        for pair, verdict in verdicts(decisions).items()
+        if verdict.decision in ("accept", "reject")
     ]
     table = pl.DataFrame(rows, schema=dict.fromkeys(_SSSOM_COLUMNS, pl.String), orient="row")
     facts = {
@@ -114,6 +119,6 @@ def decisions_sssom(decisions: Iterable[Decision], info: ExportInfo) -> str:
 
 
 def write_decisions(decisions: Iterable[Decision], path: Path, info: ExportInfo) -> None:
-    """Write one of the two forms, by the file's name."""
+    """Write decisions to a file: SSSOM if its name ends with `.sssom.tsv`, else the table."""
     kept = list(decisions)
     write_text(path, decisions_sssom(kept, info) if path.name.endswith(".sssom.tsv") else decisions_tsv(kept))

@@ -1,8 +1,8 @@
-"""Explain why an entity is matched or unmatched: its candidates and the evidence for and against each.
+"""Explain why an entity is matched or unmatched: its candidates, with the evidence for and against each candidate.
 
-In: a finished alignment. Out: an `Explanation` in names, for text, tables and JSON: evidence and what each kind adds to
-the score, matched neighbours, compared values, the path to the nearest seed.
-Cost: the triples and pairs are sorted once, by counting; then the triples and pairs of the entity.
+In: a finished alignment. Out: an `Explanation` with names in place of ids, for text, tables and JSON: the evidence,
+how much each kind of evidence adds to the score, matched neighbours, compared values, the path to the nearest seed.
+Cost: the triples and pairs are sorted once; an explanation then reads the triples and pairs of its entity only.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from largegnn.review.values import ComparedValues, PairValues
 
 __all__ = ["CandidateExplanation", "Explainer", "Explanation", "NeighborExplanation", "Step"]
 
-_MOST_VISITED, _MOST_STEPS = 20_000, 10  # entities visited on the path to a seed, and the steps of the path
+_MAX_VISITED, _MAX_STEPS = 20_000, 10  # limits of the search for a path to a seed
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step along a relation, `^` before one that points the other way, to an entity."""
+    """A step of a path along a relation to an entity; a `^` marks a relation that points against the step."""
 
     relation: str
     entity: str
@@ -36,7 +36,7 @@ class Step:
 
 @dataclass(frozen=True)
 class NeighborExplanation:
-    """A matched pair of neighbours and the relations that lead to them, `^` before one that points the other way."""
+    """A matched pair of neighbours and the relations to them; a `^` marks a relation that points to the entity."""
 
     source: str
     target: str
@@ -47,10 +47,10 @@ class NeighborExplanation:
 
 @dataclass(frozen=True)
 class CandidateExplanation:
-    """One candidate pair with the evidence for it; `rank` is the candidate's rank for the entity in question.
+    """A candidate pair with its evidence; `rank` is the rank of the candidate for the explained entity.
 
-    `contributions` add up to the score, `values` are those of corresponding predicates. `matched_elsewhere` is the
-    entity that the candidate is accepted with instead, if any. A pair that is no candidate has neither rank nor score.
+    `contributions` add up to the score, `values` compares corresponding predicates. `matched_elsewhere` is the entity
+    that the candidate is accepted with instead, if any. A pair that is no candidate has neither rank nor score.
     """
 
     source: str
@@ -72,7 +72,7 @@ class CandidateExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The state of an entity (one of the reasons), its partner if it is a seed, and its candidates.
+    """The state of an entity (a reason of `REASONS`), its partner if it is a seed, and its candidates.
 
     `path_to_seed` leads to the nearest entity that is a seed or an anchor; None where no seed is near.
     """
@@ -86,7 +86,7 @@ class Explanation:
 
 
 class Explainer:
-    """Explains the entities of one alignment."""
+    """A maker of explanations for the entities of an alignment."""
 
     def __init__(
         self,
@@ -100,14 +100,15 @@ class Explainer:
     ) -> None:
         self._task, self._names, self._alignment = task, names, alignment
         self._weighing, self._values = weighing, values
-        self._seeds, self._given = task.seeds(seeds_from), task.given_seeds(seeds_from)
+        self._seeds = task.seeds(seeds_from)
+        self._given_seeds = task.given_seeds(seeds_from)
         self._is_seed = np.zeros(task.num_entities, dtype=bool)
         self._is_seed[self._seeds.ravel()] = True
         self._likelihoods = relation_likelihoods(relations)
         self._partner = partners(alignment, task.num_entities)
 
     def prepare(self) -> None:
-        """Sort triples and pairs now, and not with the first explanation."""
+        """Sort triples and pairs now, so that the first explanation is not slower than the others."""
         _ = self._neighbors, self._rows, self._matched
 
     @cached_property
@@ -122,12 +123,12 @@ class Explainer:
 
     @cached_property
     def _matched(self) -> tuple[Rows, IntArray]:
-        """Seeds and mutual pairs by their source, and the targets of them."""
+        """An index of seeds and mutual pairs by their source, and the targets of these pairs."""
         matched = np.concatenate([self._seeds, self._alignment.pairs[self._alignment.mutual]])
         return Rows(matched[:, 0], self._task.num_entities), matched[:, 1]
 
     def explain(self, entity: int) -> Explanation:
-        """The candidates of an entity, best first."""
+        """Explain an entity by its candidates, best first."""
         side = int(entity >= self._task.num_source_entities)
         rows = self._rows[side].of(entity)
         ranks = (self._alignment.source_ranks, self._alignment.target_ranks)[side]
@@ -135,17 +136,17 @@ class Explainer:
         return self._explanation(entity, [self._candidate(row, int(ranks[row]), entity) for row in rows.tolist()])
 
     def explain_pair(self, source: int, target: int) -> Explanation:
-        """One pair alone, also where it is no candidate."""
+        """Explain a single pair, even if it is no candidate."""
         rows = self._rows[0].of(source)
-        found = rows[self._alignment.pairs[rows, 1] == target].tolist()
-        if not found:
+        rows = rows[self._alignment.pairs[rows, 1] == target]
+        if not len(rows):
             return self._explanation(source, [self._pair(source, target, source)])
-        rank = int(self._alignment.source_ranks[found[0]])
-        return self._explanation(source, [self._candidate(found[0], rank, source)])
+        rank = int(self._alignment.source_ranks[rows[0]])
+        return self._explanation(source, [self._candidate(int(rows[0]), rank, source)])
 
     def _explanation(self, entity: int, candidates: list[CandidateExplanation]) -> Explanation:
         side = int(entity >= self._task.num_source_entities)
-        partner = self._given[self._given[:, side] == entity, 1 - side]
+        partner = self._given_seeds[self._given_seeds[:, side] == entity, 1 - side]
         return Explanation(
             entity=self._name(entity),
             side=("source", "target")[side],
@@ -156,20 +157,20 @@ class Explainer:
         )
 
     def _path_to_seed(self, entity: int) -> tuple[Step, ...] | None:
-        """The shortest path along triples to an entity that is a seed or an anchor; None where no seed is near."""
+        """Find the shortest path along triples to a seed or an anchor, breadth-first; None where no seed is near."""
         reached: dict[int, tuple[int, Hop] | None] = {entity: None}
         level = [entity]
-        for _ in range(_MOST_STEPS + 1):
-            end = next((one for one in level if self._is_seed[one]), None)
+        for _ in range(_MAX_STEPS + 1):
+            end = next((seed for seed in level if self._is_seed[seed]), None)
             if end is not None:
                 return self._steps(end, reached)
-            if not level or len(reached) > _MOST_VISITED:
+            if not level or len(reached) > _MAX_VISITED:
                 return None
             next_level = []
-            for here in level[:_MOST_VISITED]:
-                for neighbor, hops in self._neighbors.of(here).items():
+            for visited in level[:_MAX_VISITED]:
+                for neighbor, hops in self._neighbors.of(visited).items():
                     if neighbor not in reached:
-                        reached[neighbor] = (here, hops[0])
+                        reached[neighbor] = (visited, hops[0])
                         next_level.append(neighbor)
             level = next_level
         return None
@@ -183,27 +184,27 @@ class Explainer:
         return tuple(reversed(steps))
 
     def _candidate(self, row: int, rank: int, entity: int) -> CandidateExplanation:
-        """The candidate pair at a row, with its evidence."""
-        found = self._alignment
-        source, target = found.pairs[row].tolist()
-        evidence = {name: float(found.column(name)[row]) for name in found.columns}
-        score = float(found.scores[row])
+        """Explain the candidate pair at a row of the alignment."""
+        alignment = self._alignment
+        source, target = alignment.pairs[row].tolist()
+        evidence = {name: float(alignment.column(name)[row]) for name in alignment.columns}
+        score = float(alignment.scores[row])
         return dataclasses.replace(
             self._pair(source, target, entity),
             rank=rank,
             score=score,
-            margin=float(found.margins[row]),
-            confidence=float(found.confidence[row]),
+            margin=float(alignment.margins[row]),
+            confidence=float(alignment.confidence[row]),
             evidence=evidence,
-            mutual=bool(found.mutual[row]),
-            accepted=bool(found.accepted[row]),
+            mutual=bool(alignment.mutual[row]),
+            accepted=bool(alignment.accepted[row]),
             contributions={} if self._weighing is None else contributions(evidence, score, self._weighing),
         )
 
     def _pair(self, source: int, target: int, entity: int) -> CandidateExplanation:
-        """What is known of any pair: its names and values, its matched neighbours, and whether it is matched elsewhere.
+        """Explain any pair by its names, values and matched neighbours, and by other matches of the candidate.
 
-        `entity` is the end in question.
+        `entity` is the explained end of the pair; the candidate is the other end.
         """
         partner = int(self._partner[target if entity == source else source])
         values = self._values
@@ -226,14 +227,14 @@ class Explainer:
                 tuple(map(self._relation, pair.target_hops)),
                 pair.weight,
             )
-            for pair in matched_neighbors(self._neighbors, self._likelihoods, self._counterparts, source, target)
+            for pair in matched_neighbors(self._neighbors, self._likelihoods, self._targets_of, source, target)
         )
 
-    def _counterparts(self, source: int) -> list[int]:
+    def _targets_of(self, source: int) -> list[int]:
         """The targets that a source is matched with."""
         rows, targets = self._matched
-        found: list[int] = targets[rows.of(source)].tolist()
-        return found
+        matched: list[int] = targets[rows.of(source)].tolist()
+        return matched
 
     def _name(self, entity: int) -> str:
         return self._names.entities[entity]

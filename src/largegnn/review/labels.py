@@ -1,6 +1,6 @@
 """Choose the label of an entity: its name where it has one, else the last part of its identifier.
 
-In: names and literals. Out: a label for any entity. Cost: a search by halving for each entity.
+In: names and literals. Out: a label for any entity. Cost: a binary search for each entity.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from largegnn.review.lookup import span
 __all__ = ["Labels", "local_part", "name_predicates"]
 
 _NAME = re.compile(r"^(pref_?label|label|name|title|full_?name|display_?name|official_?name|fn)$", re.IGNORECASE)
-_LONGEST = 200
+_MAX_CHARS = 200
 
 
 def local_part(name: str) -> str:
@@ -29,53 +29,55 @@ def local_part(name: str) -> str:
 
 
 def name_predicates(literals: Literals, profiles: Iterable[PredicateProfile] = ()) -> list[int]:
-    """The predicates that hold names, best first: by the words of vocabularies, then by the profile of their values."""
-    wanted = {one.predicate for one in profiles if one.kind == "name"}
-    rated = []
+    """Find the predicates that hold names: first by their own names, then by the profiles of their values."""
+    profiled = {profile.predicate for profile in profiles if profile.kind == "name"}
+    ranked = []
     for number, predicate in enumerate(literals.predicate_names):
-        word = _NAME.match(local_part(predicate).split(":")[-1])
-        if word or predicate in wanted:
-            rated.append((word is None, number))
-    return [number for _, number in sorted(rated)]
+        by_word = _NAME.match(local_part(predicate).split(":")[-1])
+        if by_word or predicate in profiled:
+            ranked.append((by_word is None, number))
+    return [number for _, number in sorted(ranked)]
 
 
 class Labels:
-    """The labels of the entities of one run."""
+    """The labels of the entities and relations of a run."""
 
     def __init__(
         self, task: AlignmentTask, names: TaskNames, literals: Literals, name_predicates: Iterable[int] = ()
     ) -> None:
         self.task, self.names, self.literals = task, names, literals
         self.name_predicates = tuple(name_predicates)
-        self._order = {number: place for place, number in enumerate(self.name_predicates)}
+        self._predicate_ranks = {number: rank for rank, number in enumerate(self.name_predicates)}
 
     def iri(self, entity: int) -> str:
-        """The identifier of an entity, as in its file."""
+        """The identifier of an entity, as in the input files."""
         return self.names.entities[entity]
 
     def label(self, entity: int) -> str:
-        """The name of an entity, in English where it has several."""
+        """The name of an entity, preferably English, or else the last part of its identifier."""
         best: tuple[int, int] | None = None
         label = ""
         begin, end = span(self.literals.entities, entity)
-        for row in range(begin, end) if self._order else ():
-            place = self._order.get(int(self.literals.predicates[row]))
-            if place is None:
+        for row in range(begin, end) if self._predicate_ranks else ():
+            predicate_rank = self._predicate_ranks.get(int(self.literals.predicates[row]))
+            if predicate_rank is None:
                 continue
             language = self.literals.language_names[int(self.literals.languages[row])]
-            rank = (place, int(language not in ("", "en") and not language.startswith("en-")))
+            is_foreign = language not in ("", "en") and not language.startswith("en-")
+            rank = (predicate_rank, int(is_foreign))
             text = self.literals.values[row].strip() if best is None or rank < best else ""
             if text:
                 best, label = rank, text
-        return " ".join((label or local_part(self.iri(entity))).split())[:_LONGEST] or self.iri(entity)[:_LONGEST]
+        return " ".join((label or local_part(self.iri(entity))).split())[:_MAX_CHARS] or self.iri(entity)[:_MAX_CHARS]
 
     def of_many(self, entities: IntArray) -> list[str]:
-        """A name for each of many entities (n,), by one pass over the literals; "" for those without one."""
-        found: dict[int, int] = {}
-        for number in reversed(self._order):
+        """The names of many entities (n,), by one pass over the literals per predicate; "" for nameless entities."""
+        row_of_entity: dict[int, int] = {}
+        # A later assignment overwrites an earlier one, so the best predicate and its first value win.
+        for number in reversed(self._predicate_ranks):
             rows = np.flatnonzero(self.literals.predicates == number)[::-1]
-            found.update(zip(self.literals.entities[rows].tolist(), rows.tolist(), strict=True))
-        rows = np.array([found.get(entity, -1) for entity in entities.tolist()], dtype=np.int64)
+            row_of_entity.update(zip(self.literals.entities[rows].tolist(), rows.tolist(), strict=True))
+        rows = np.array([row_of_entity.get(entity, -1) for entity in entities.tolist()], dtype=np.int64)
         texts = iter(self.literals.values.take(rows[rows >= 0]))
         return [next(texts) if row >= 0 else "" for row in rows.tolist()]
 

@@ -1,10 +1,11 @@
 """Find the neighbours of entities, and the matched neighbours that support a pair.
 
 In: the triples, the aligned relations, pairs of entities. Out: neighbours with the relations that lead to them, and
-neighbour pairs that are matched, strongest first. The weight of a matched pair is how far its relations narrow the
-entity down (see `neighbor_rows`), times how likely the two relations mean the same: their score in the run, or a tenth
-where they have none.
-Cost: one sort of the triples by counting, then the triples of the entities.
+pairs of neighbours that are matched with each other, heaviest first. The weight of a matched pair is the product of the
+weights of its two relations (the fewer entities a relation reaches from the neighbour, the larger; as in
+`matching.neighbor_rows`) and of the likelihood that the relations mean the same: their score in the run, or a tenth
+where they have no score.
+Cost: one counting sort of the triples, then the triples of the entities.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = ["Hop", "MatchedNeighbors", "NeighborIndex", "matched_neighbors", "rel
 
 
 class Hop(NamedTuple):
-    """A relation from the entity to the neighbour (`is_forward`), or the other way."""
+    """A relation between an entity and a neighbour; `is_forward` if it points to the neighbour."""
 
     relation: int
     is_forward: bool
@@ -32,7 +33,7 @@ class Hop(NamedTuple):
 
 @dataclass(frozen=True)
 class MatchedNeighbors:
-    """A matched pair next to the two entities, the relations that lead to it on either side, and its weight."""
+    """A matched pair of neighbours of two entities, the relations that lead to them on either side, and its weight."""
 
     source: int
     target: int
@@ -42,72 +43,77 @@ class MatchedNeighbors:
 
 
 class NeighborIndex:
-    """The triples of a task by the entities at their ends."""
+    """An index of the triples of a task by the entities at their ends."""
 
     def __init__(self, task: AlignmentTask) -> None:
         self._triples = task.triples
         self._rows = Rows(np.concatenate([task.triples[:, 0], task.triples[:, 2]]), task.num_entities)
-        # The candidates of an entity share it and many neighbours; hubs take some 10 MB each.
+        # The candidates of an entity share it and many neighbours. The neighbours of a hub take some 10 MB.
         self.of = lru_cache(maxsize=32)(self._of)
         self.weights = lru_cache(maxsize=4096)(self._weights)
 
     def _of(self, entity: int) -> dict[int, list[Hop]]:
-        """The neighbours of an entity, itself excluded, each with the relations that lead to it."""
-        triples, is_forward = self._near(entity)
-        found: dict[int, list[Hop]] = {}
+        """The neighbours of an entity, itself excluded, with the relations that lead to them."""
+        triples, is_forward = self._triples_at(entity)
+        hops_of: dict[int, list[Hop]] = {}
         for (head, relation, tail), forward in zip(triples.tolist(), is_forward.tolist(), strict=True):
             if head != tail:
-                hop, known = Hop(relation, forward), found.setdefault(tail if forward else head, [])
-                if hop not in known:
-                    known.append(hop)
-        return found
+                hop = Hop(relation, forward)
+                hops = hops_of.setdefault(tail if forward else head, [])
+                if hop not in hops:
+                    hops.append(hop)
+        return hops_of
 
     def _weights(self, entity: int) -> dict[Hop, float]:
         """The weight of each hop that ends at an entity: the fewer triples share the hop, the larger."""
-        triples, is_forward = self._near(entity)
-        between = triples[:, 0] != triples[:, 2]
-        # A triple that arrives at the entity is a hop forward from the other end.
-        keys, counts = np.unique(2 * triples[between, 1] + ~is_forward[between], return_counts=True)
+        triples, is_forward = self._triples_at(entity)
+        is_no_loop = triples[:, 0] != triples[:, 2]
+        # A key is 2 * relation + is_forward. A triple that arrives at the entity is a forward hop from its other end.
+        keys, counts = np.unique(2 * triples[is_no_loop, 1] + ~is_forward[is_no_loop], return_counts=True)
         weights = counts.astype(np.float64) ** REACH_EXPONENT
-        named = zip(keys.tolist(), weights.tolist(), strict=True)
-        return {Hop(key >> 1, bool(key & 1)): weight for key, weight in named}
+        keyed_weights = zip(keys.tolist(), weights.tolist(), strict=True)
+        return {Hop(relation=key >> 1, is_forward=bool(key & 1)): weight for key, weight in keyed_weights}
 
-    def _near(self, entity: int) -> tuple[IntArray, IntArray]:
-        """The triples (k, 3) at an entity, outgoing ones first, and which ones are outgoing, (k,)."""
-        rows, size = self._rows.of(entity), len(self._triples)
+    def _triples_at(self, entity: int) -> tuple[IntArray, IntArray]:
+        """The triples (k, 3) at an entity, outgoing triples first, and a mask of the outgoing triples (k,)."""
+        rows = self._rows.of(entity)
+        size = len(self._triples)
         return self._triples[rows % max(1, size)], rows < size
 
 
 def relation_likelihoods(relations: RelationAlignment) -> dict[tuple[int, int, bool], float]:
-    """The scores of aligned relations by source relation, target relation and whether one is the inverse."""
+    """Map source relation, target relation and whether one is the inverse of the other to the score of the pair."""
     ends, inverse = relations.pairs.tolist(), relations.is_inverse.tolist()
-    keys = [(source, target, other) for (source, target), other in zip(ends, inverse, strict=True)]
+    keys = [(source, target, is_inverse) for (source, target), is_inverse in zip(ends, inverse, strict=True)]
     return dict(zip(keys, relations.scores.tolist(), strict=True))
 
 
 def matched_neighbors(
     index: NeighborIndex,
     likelihoods: Mapping[tuple[int, int, bool], float],
-    counterparts: Callable[[int], Iterable[int]],
+    targets_of: Callable[[int], Iterable[int]],
     source: int,
     target: int,
 ) -> tuple[MatchedNeighbors, ...]:
-    """The matched pairs among the neighbours of the two ends of a pair, strongest first.
+    """Find the matched pairs among the neighbours of the two ends of a pair, heaviest first.
 
-    `likelihoods` are those of `relation_likelihoods`; `counterparts` gives the targets that a source is matched with.
+    `likelihoods` are made by `relation_likelihoods`; `targets_of` gives the targets that a source is matched with.
     """
-    near, far = index.of(source), index.of(target)
-    found = []
-    for neighbor, hops in near.items():
-        for other in sorted(far.keys() & set(counterparts(neighbor))):
-            weights, other_weights = index.weights(neighbor), index.weights(other)
+    all_target_hops = index.of(target)
+    matched = []
+    for left, source_hops in index.of(source).items():
+        for right in sorted(all_target_hops.keys() & set(targets_of(left))):
+            target_hops = all_target_hops[right]
+            source_weights, target_weights = index.weights(left), index.weights(right)
             weight = max(
-                weights[one] * other_weights[two] * likelihoods.get(_relation_pair(one, two), UNKNOWN_LIKELIHOOD)
-                for one in hops
-                for two in far[other]
+                source_weights[source_hop]
+                * target_weights[target_hop]
+                * likelihoods.get(_relation_pair(source_hop, target_hop), UNKNOWN_LIKELIHOOD)
+                for source_hop in source_hops
+                for target_hop in target_hops
             )
-            found.append(MatchedNeighbors(neighbor, other, tuple(hops), tuple(far[other]), weight))
-    return tuple(sorted(found, key=lambda pair: (-pair.weight, pair.source, pair.target)))
+            matched.append(MatchedNeighbors(left, right, tuple(source_hops), tuple(target_hops), weight))
+    return tuple(sorted(matched, key=lambda pair: (-pair.weight, pair.source, pair.target)))
 
 
 def _relation_pair(source: Hop, target: Hop) -> tuple[int, int, bool]:

@@ -1,7 +1,7 @@
-"""Write the files of a finished run: tables of pairs, of the unmatched, of relations and duplicates, and the report.
+"""Write the files of a finished run: tables of pairs, unmatched entities, relations and duplicates, and the report.
 
-In: a finished run. Out: files in its folder, and the number of rows in each. `PAGES` names them; a page is a function
-of `ReportInputs` and a path.
+In: a finished run. Out: files in its folder, and the number of rows in each file. `PAGES` maps the name of a file to
+the function that writes it.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ class ReportInputs:
 
 @dataclass(frozen=True)
 class ReportOutcome:
-    """The files written, with the rows in each."""
+    """The names of the files written, with the number of rows in each file."""
 
     pages: Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class ReportResult:
-    """Pages in the run folder."""
+    """The result of the step `report`: the pages are in the run folder."""
 
     outcome: ReportOutcome
 
@@ -88,51 +88,51 @@ def report(
     summary: RunSummary,
     folder: Path,
 ) -> ReportResult:
-    """Write every page that the settings name."""
+    """Write the pages that the settings name."""
     summary = dataclasses.replace(summary, evaluation=evaluation)
     inputs = ReportInputs(task, names, alignment, summary, evidence.duplicates, relations, literals)
     return ReportResult(ReportOutcome({name: PAGES[name](inputs, folder / name) for name in settings.pages}))
 
 
 def alignment_tsv(inputs: ReportInputs, path: Path) -> int:
-    """The accepted pairs, with score, evidence and, where it is calibrated, confidence."""
+    """Write the accepted pairs, with score, evidence and, if it is calibrated, confidence."""
     info = _info(inputs)
     return write_tsv(alignment_table(inputs.alignment, inputs.names, calibrated=info.calibrated), path, info)
 
 
 def alignment_parquet(inputs: ReportInputs, path: Path) -> int:
-    """All candidate pairs."""
+    """Write all candidate pairs."""
     info = _info(inputs)
     table = alignment_table(inputs.alignment, inputs.names, accepted_only=False, calibrated=info.calibrated)
     return write_parquet(table, path, info)
 
 
 def unmatched_tsv(inputs: ReportInputs, path: Path) -> int:
-    """The entities without an accepted pair: the reason, the best candidate, and what that is matched with."""
+    """Write the unmatched entities: the reason, the best candidate, and the entity this candidate is matched with."""
     table = unmatched_table(inputs.task, inputs.names, inputs.alignment)
     return _write_tsv(table, ("entity", "best_candidate", "matched_with"), path)
 
 
 def relations_tsv(inputs: ReportInputs, path: Path) -> int:
-    """The aligned relations: score, matched triples, examples."""
+    """Write the aligned relations: score, matched triples, examples."""
     table = relations_table(inputs.relations, inputs.names)
     return _write_tsv(table, ("source", "target", "examples"), path)
 
 
 def duplicates_tsv(inputs: ReportInputs, path: Path) -> int:
-    """Entities of one side that are probably the same."""
+    """Write pairs of entities of one side that are probably the same."""
     table = duplicates_table(inputs.task, inputs.names, inputs.alignment, inputs.duplicates)
     return _write_tsv(table, ("entity", "duplicate", "counterpart"), path)
 
 
 def report_json(inputs: ReportInputs, path: Path) -> int:
-    """Figures with their protocol, costs, settings, and the expected precision of the pairs."""
+    """Write the figures with their protocol, the costs, the settings and the expected precision of the pairs."""
     write_text(path, json.dumps(inputs.summary.to_dict(), indent=1) + "\n")
     return 1
 
 
 def report_html(inputs: ReportInputs, path: Path) -> int:
-    """The whole run on one page."""
+    """Write the whole run on one page."""
     from largegnn.review import report_page
 
     return report_page.report_html(inputs, path)
@@ -158,7 +158,7 @@ def export_info(
     target_base_iri: str | None = None,
     prefixes: Mapping[str, str] | None = None,
 ) -> ExportInfo:
-    """The origin of an alignment, for the head of its files; `base_iri` and `prefixes` are for RDF forms."""
+    """Describe the origin of an alignment, for the head of its files; IRIs and prefixes are for RDF forms."""
     settings, match = summary.settings, summary.match
     assert match is not None, "only a run with pairs is exported"
     return ExportInfo(
@@ -180,12 +180,12 @@ def export_info(
 
 
 def _write_tsv(table: pl.DataFrame, names: tuple[str, ...], path: Path) -> int:
-    """A table as TSV; tabs and line breaks in the columns `names` are escaped."""
+    """Write a table as TSV; tabs and line breaks in the columns `names` are escaped."""
     plain = table.with_columns(plain_names(table[name]).alias(name) for name in names)
     write_files({path: lambda sink: write_tsv_rows(plain, sink)})
     return len(table)
 
 
 def _info(inputs: ReportInputs) -> ExportInfo:
-    # Not named after the run folder: that may be a temporary one, or be renamed.
+    # The title is not the name of the run folder, which may be temporary or be renamed later.
     return export_info(inputs.summary, "alignment")

@@ -1,8 +1,8 @@
-"""Collect what a page shows of a pair: labels, evidence, both neighbourhoods as a picture, values side by side.
+"""Collect what a page shows about a pair: labels, evidence, a picture of both neighbourhoods, values side by side.
 
-In: a finished run. Out: `PairView`s for the report and the review page. The picture has neighbours in rows, matched
-ones face each other: source --relation-- neighbour ===== neighbour --relation-- target.
-Cost: the triples and literals of the two entities, once the triples are sorted.
+In: a finished run. Out: `PairView`s for the report and the review page. The picture has neighbours in rows, with
+matched neighbours in the same row: source --relation-- neighbour ===== neighbour --relation-- target.
+Cost: the triples are sorted once; a view then reads the triples and literals of its two entities only.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from largegnn.review.values import ValueRow, compare_values
 if TYPE_CHECKING:
     from largegnn.run import RunSummary
 
-__all__ = ["PairView", "PairViewer", "Picture", "audit_sample", "counterparts", "draw_neighborhoods"]
+__all__ = ["PairView", "PairViewer", "Picture", "audit_sample", "draw_neighborhoods", "targets_of_sources"]
 
 AUDIT_SEED = 20_240_229
-_MOST_MATCHED, _MOST_OTHERS = 7, 4  # rows of the picture
+_MAX_MATCHED, _MAX_UNMATCHED = 7, 4  # rows of the picture
 
 
 @dataclass(frozen=True)
 class PairView:
-    """One candidate pair; `row` is its row in the alignment."""
+    """A candidate pair as pages show it; `row` is its row in the alignment."""
 
     row: int
     source: str
     target: str
     source_label: str
     target_label: str
-    rating: float
+    confidence: float
+    """A probability if the run is calibrated, else the rank of the score from 0 to 1."""
     score: float
     margin: float
     evidence: Mapping[str, float]
@@ -49,44 +50,45 @@ class PairView:
 
 
 class PairViewer:
-    """Makes views of the pairs of one run."""
+    """A maker of views of the pairs of a run."""
 
     def __init__(
         self, task: AlignmentTask, names: TaskNames, literals: Literals, alignment: Alignment, summary: RunSummary
     ) -> None:
-        found = summary.literals
-        profiles = () if found is None else (*found.source_profiles, *found.target_profiles)
+        outcome = summary.literals
+        profiles = () if outcome is None else (*outcome.source_profiles, *outcome.target_profiles)
         self.labels = Labels(task, names, literals, name_predicates(literals, profiles))
         self._alignment, self._literals = alignment, literals
         self._index = NeighborIndex(task)
-        self._partner = counterparts(task, alignment, summary.settings.protocol.seeds_from)
-        correspondences = () if found is None else found.correspondences
-        self._predicates = [(each.source_predicate, each.target_predicate) for each in correspondences]
+        self._target_of_source = targets_of_sources(task, alignment, summary.settings.protocol.seeds_from)
+        correspondences = () if outcome is None else outcome.correspondences
+        self._predicates = [(match.source_predicate, match.target_predicate) for match in correspondences]
 
     def view(self, row: int) -> PairView:
-        """The pair at a row of the alignment."""
-        found = self._alignment
-        source, target = found.pairs[row].tolist()
+        """Collect what a page shows about the pair at a row of the alignment."""
+        alignment = self._alignment
+        source, target = alignment.pairs[row].tolist()
         return PairView(
             row=row,
             source=self.labels.iri(source),
             target=self.labels.iri(target),
             source_label=self.labels.label(source),
             target_label=self.labels.label(target),
-            rating=float(found.confidence[row]),
-            score=float(found.scores[row]),
-            margin=float(found.margins[row]),
-            evidence={name: float(found.column(name)[row]) for name in found.columns},
-            accepted=bool(found.accepted[row]),
-            mutual=bool(found.mutual[row]),
-            picture=draw_neighborhoods(self._index, self.labels, self._partner, source, target),
+            confidence=float(alignment.confidence[row]),
+            score=float(alignment.scores[row]),
+            margin=float(alignment.margins[row]),
+            evidence={name: float(alignment.column(name)[row]) for name in alignment.columns},
+            accepted=bool(alignment.accepted[row]),
+            mutual=bool(alignment.mutual[row]),
+            picture=draw_neighborhoods(self._index, self.labels, self._target_of_source, source, target),
             values=compare_values(self._literals, source, target, self._predicates),
         )
 
 
 def audit_sample(alignment: Alignment, size: int) -> IntArray:
-    """Rows of accepted pairs drawn at random, in random order; the same pairs every time, and a longer sample begins
-    with a shorter one.
+    """Sample accepted pairs at random; returns their rows.
+
+    The order is fixed, so a larger sample starts with a smaller one.
     """
     accepted = np.flatnonzero(alignment.accepted)
     return np.random.default_rng(AUDIT_SEED).permutation(accepted)[:size]
@@ -94,7 +96,7 @@ def audit_sample(alignment: Alignment, size: int) -> IntArray:
 
 @dataclass(frozen=True)
 class Neighbor:
-    """A neighbour with the relations that lead to it, `^` before one that points to the entity."""
+    """A neighbour with the relations that lead to it; a `^` marks a relation that points from it to the entity."""
 
     label: str
     iri: str
@@ -102,7 +104,7 @@ class Neighbor:
 
 
 class PictureRow(NamedTuple):
-    """Neighbours at one height; both are given, and joined, where they are counterparts."""
+    """A row of the picture: a neighbour of each entity, or of one; `is_matched` neighbours are joined by a line."""
 
     source: Neighbor | None
     target: Neighbor | None
@@ -111,48 +113,53 @@ class PictureRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Picture:
-    """Two entities with their neighbours; `more` counts those that are not drawn, by side."""
+    """Two entities with their neighbours; `num_not_drawn` counts the neighbours left out on either side."""
 
     source: str
     target: str
     rows: tuple[PictureRow, ...]
     num_matched: int
-    more: tuple[int, int]
+    num_not_drawn: tuple[int, int]
 
 
-def counterparts(task: AlignmentTask, alignment: Alignment, seeds_from: SeedsFrom) -> dict[int, int]:
-    """The counterpart of each source entity that has one: a seed's, or that of an accepted pair."""
-    found = dict(alignment.pairs[alignment.accepted].tolist())
-    return {**found, **dict(task.seeds(seeds_from).tolist())}
+def targets_of_sources(task: AlignmentTask, alignment: Alignment, seeds_from: SeedsFrom) -> dict[int, int]:
+    """Map source entities to the targets they are matched with, by seeds or else by accepted pairs."""
+    accepted = dict(alignment.pairs[alignment.accepted].tolist())
+    return {**accepted, **dict(task.seeds(seeds_from).tolist())}
 
 
 def draw_neighborhoods(
-    index: NeighborIndex, labels: Labels, partner: dict[int, int], source: int, target: int
+    index: NeighborIndex, labels: Labels, target_of_source: dict[int, int], source: int, target: int
 ) -> Picture:
-    """The picture of a pair; `partner` maps source entities to their counterparts."""
-    near, far = index.of(source), index.of(target)
-    matched = {one: partner[one] for one in near if partner.get(one, -1) in far}
-    shown = list(matched.items())[:_MOST_MATCHED]
+    """Arrange the neighbours of a pair; `target_of_source` is made by `targets_of_sources`."""
+    source_hops, target_hops = index.of(source), index.of(target)
+    matched = {
+        entity: target_of_source[entity] for entity in source_hops if target_of_source.get(entity) in target_hops
+    }
+    drawn = list(matched.items())[:_MAX_MATCHED]
     matched_targets = set(matched.values())
-    others = [one for one in near if one not in matched][:_MOST_OTHERS]
-    far_others = [one for one in far if one not in matched_targets][:_MOST_OTHERS]
-    rows = [(_neighbor(labels, one, near), _neighbor(labels, other, far), True) for one, other in shown]
-    rows += [
-        (_neighbor(labels, one, near), _neighbor(labels, other, far), False)
-        for one, other in itertools.zip_longest(others, far_others)
-    ]
+    unmatched_sources = [entity for entity in source_hops if entity not in matched][:_MAX_UNMATCHED]
+    unmatched_targets = [entity for entity in target_hops if entity not in matched_targets][:_MAX_UNMATCHED]
+    rows = [(left, right, True) for left, right in drawn]
+    rows += [(left, right, False) for left, right in itertools.zip_longest(unmatched_sources, unmatched_targets)]
     return Picture(
-        labels.label(source),
-        labels.label(target),
-        tuple(PictureRow(*row) for row in rows),
-        len(matched),
-        (len(near) - len(shown) - len(others), len(far) - len(shown) - len(far_others)),
+        source=labels.label(source),
+        target=labels.label(target),
+        rows=tuple(
+            PictureRow(_neighbor(labels, left, source_hops), _neighbor(labels, right, target_hops), is_matched)
+            for left, right, is_matched in rows
+        ),
+        num_matched=len(matched),
+        num_not_drawn=(
+            len(source_hops) - len(drawn) - len(unmatched_sources),
+            len(target_hops) - len(drawn) - len(unmatched_targets),
+        ),
     )
 
 
-def _neighbor(labels: Labels, entity: int | None, near: Mapping[int, list[Hop]]) -> Neighbor | None:
+def _neighbor(labels: Labels, entity: int | None, hops_of: Mapping[int, list[Hop]]) -> Neighbor | None:
     if entity is None:
         return None
-    names = [("" if hop.is_forward else "^") + labels.relation(hop.relation) for hop in near[entity]]
+    names = [("" if hop.is_forward else "^") + labels.relation(hop.relation) for hop in hops_of[entity]]
     more = f" +{len(names) - 1}" if len(names) > 1 else ""
     return Neighbor(labels.label(entity), labels.iri(entity), names[0] + more)

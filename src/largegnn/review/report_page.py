@@ -1,8 +1,8 @@
-"""Write `report.html`: a run on one page that loads nothing, neither from the network nor from another file.
+"""Write `report.html`: a run on one page that loads nothing from the network or from other files.
 
-In: a finished run. Out: the file, and its charts alone for a notebook. Charts are SVG made here; a short script moves
-the threshold. Pairs are counted, and shown as samples only, so that the page of a million pairs is no larger than the
-page of a thousand. Its content security policy allows its own script alone, by hash.
+In: a finished run. Out: the file, or only its charts for a notebook. Charts are SVG in the page; a short script shows
+the outcome of other thresholds. Pairs are counted, and only samples are shown, so the page of a million pairs is no
+larger than the page of a thousand. The content security policy of the page allows only its own script, by its hash.
 Cost: a few passes over pairs and triples.
 """
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 __all__ = ["charts_of", "report_html"]
 
-_MOST_CONFIDENT, _LEAST_CONFIDENT, _AUDIT = 8, 8, 20
-_MOST_RELATIONS = 40
-_SAMPLED = 100
+_NUM_MOST_CONFIDENT, _NUM_LEAST_CONFIDENT, _NUM_RANDOM = 8, 8, 20  # example pairs
+_MAX_RELATIONS = 40
+_NUM_SAMPLED_NAMES = 100
 
 
 def report_html(inputs: ReportInputs, path: Path) -> int:
-    """The whole run on one page."""
+    """Write the whole run on one page; returns 1, the number of files."""
     page = _page(inputs)
     script = asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
@@ -57,19 +57,19 @@ def report_html(inputs: ReportInputs, path: Path) -> int:
 
 
 def charts_of(inputs: ReportInputs, title: str) -> Charts:
-    """The charts of the report."""
+    """Draw the charts of the report as one picture."""
     plots = _plots(inputs, _selected(inputs))
-    others = [plot for plot in (plots["reliability"], *plots["epochs"], plots["sizes"]) if plot is not None]
-    return Charts(title, (*plots["histograms"], *others))
+    optional_plots = (plots["reliability"], *plots["epochs"], plots["sizes"])
+    return Charts(title, (*plots["histograms"], *(plot for plot in optional_plots if plot is not None)))
 
 
 def _page(inputs: ReportInputs) -> dict[str, Any]:
-    """The values of the report's template, besides the summary of the run."""
+    """Collect the values of the template, besides the summary of the run."""
     task, alignment, summary = inputs.task, inputs.alignment, inputs.summary
     match, settings = inputs.match, summary.settings
     literals = inputs.literals if inputs.literals is not None else Literals.empty()
     selected = _selected(inputs)
-    # Held-out anchors are guesses by names, no reference to measure by.
+    # Held-out anchors are guesses by names, so precision and recall are not measured on them.
     by_links = match.calibration.basis == "valid links"
     valid = task.held_out(settings.protocol.seeds_from) if by_links else task.valid_links[:0]
     cuts = threshold_cuts(alignment, match, selected, valid)
@@ -78,10 +78,10 @@ def _page(inputs: ReportInputs) -> dict[str, Any]:
     return {
         "task": task,
         "cuts": cuts,
-        "own": [cut.threshold for cut in cuts].index(match.threshold.threshold),
+        "run_cut": [cut.threshold for cut in cuts].index(match.threshold.threshold),
         **_plots(inputs, selected),
         "reasons": _reasons(alignment.reasons, task.num_source_entities),
-        "relations": relations.sort("score", descending=True, maintain_order=True).head(_MOST_RELATIONS).to_dicts(),
+        "relations": relations.sort("score", descending=True, maintain_order=True).head(_MAX_RELATIONS).to_dicts(),
         "samples": {title: [viewer.view(row) for row in rows] for title, rows in _samples(alignment).items()},
         "num_seeds": len(task.given_seeds(settings.protocol.seeds_from)),
         "num_literals": literals.num_of_sides(task.num_source_entities),
@@ -97,17 +97,17 @@ def _selected(inputs: ReportInputs) -> Mask:
 
 
 def _plots(inputs: ReportInputs, selected: Mask) -> dict[str, Any]:
-    """The charts: `histograms` and `epochs` are several, `reliability` and `sizes` one or None."""
-    found, match, summary = inputs.alignment, inputs.match, inputs.summary
-    accepted, measure = found.accepted[selected], match.calibration.measure
-    rating = histogram_plot(
-        f"Pairs by {measure}", measure, found.confidence[selected], accepted, match.threshold.threshold, unit=True
+    """Draw the charts: `histograms` and `epochs` are several plots, `reliability` and `sizes` one plot or None."""
+    alignment, match, summary = inputs.alignment, inputs.match, inputs.summary
+    accepted, measure = alignment.accepted[selected], match.calibration.measure
+    by_confidence = histogram_plot(
+        f"Pairs by {measure}", measure, alignment.confidence[selected], accepted, match.threshold.threshold, unit=True
     )
-    others = [("raw score", found.scores), ("margin", found.margins)]
+    others = [("raw score", alignment.scores), ("margin", alignment.margins)]
     quality, evaluation = summary.quality, summary.evaluation
     return {
         "histograms": [
-            rating,
+            by_confidence,
             *(histogram_plot(f"Pairs by {name}", name, values[selected], accepted) for name, values in others),
         ],
         "reliability": reliability_plot(match.reliability, None if evaluation is None else evaluation.reliability),
@@ -117,28 +117,28 @@ def _plots(inputs: ReportInputs, selected: Mask) -> dict[str, Any]:
 
 
 def _spaces(inputs: ReportInputs) -> list[str]:
-    """The most frequent beginning of the first identifiers of either side; empty for plain names."""
+    """The most frequent namespace among the first identifiers of either side; empty for plain names."""
     split, total = inputs.task.num_source_entities, inputs.task.num_entities
-    found = []
+    namespaces = []
     for begin, end in ((0, split), (split, total)):
-        names = inputs.names.entities.take(np.arange(begin, min(end, begin + _SAMPLED)))
+        names = inputs.names.entities.take(np.arange(begin, min(end, begin + _NUM_SAMPLED_NAMES)))
         spaces = Counter(name.removesuffix(shown.local_part(name)) for name in names if "://" in name)
-        found.append(max(spaces, key=lambda space: spaces[space], default=""))
-    return found
+        namespaces.append(max(spaces, key=lambda space: spaces[space], default=""))
+    return namespaces
 
 
 def _samples(alignment: Alignment) -> dict[str, list[int]]:
-    """Rows of accepted pairs by title."""
+    """Choose accepted pairs to show; returns rows by title."""
     rows = np.flatnonzero(alignment.accepted)
     order = rows[np.lexsort((-alignment.scores[rows], -alignment.confidence[rows]))]
     return {
-        "Most confident": order[:_MOST_CONFIDENT].tolist(),
-        "Accepted with the lowest confidence": order[_MOST_CONFIDENT:][::-1][:_LEAST_CONFIDENT].tolist(),
-        "Random sample of the accepted pairs": audit_sample(alignment, _AUDIT).tolist(),
+        "Most confident": order[:_NUM_MOST_CONFIDENT].tolist(),
+        "Accepted with the lowest confidence": order[_NUM_MOST_CONFIDENT:][::-1][:_NUM_LEAST_CONFIDENT].tolist(),
+        "Random sample of the accepted pairs": audit_sample(alignment, _NUM_RANDOM).tolist(),
     }
 
 
 def _reasons(codes: IntArray, num_sources: int) -> list[tuple[str, int, int]]:
-    """The reasons that entities have, with the number of entities of either side."""
+    """Count the entities of either side by the reason of their state; reasons without entities are left out."""
     sides = [np.bincount(part, minlength=len(REASONS)).tolist() for part in (codes[:num_sources], codes[num_sources:])]
     return [row for row in zip(REASONS, *sides, strict=True) if row[1] or row[2]]

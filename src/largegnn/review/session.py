@@ -1,9 +1,9 @@
-"""Keep the state of a review: pairs to decide, decisions so far, and the precision they imply.
+"""Keep the state of a review: the pairs to decide, the decisions so far, and the precision measured by them.
 
-In: a finished run and a file of decisions. Out: views of pairs, the worklist, verdicts, a running precision. Nothing
-here depends on the web; several reviewers may use one session at once.
-The precision is measured on the random sample alone: doubtful pairs, which reviewers choose first, are wrong more often
-than the average pair.
+In: a finished run and a file of decisions. Out: views of pairs, the worklist, verdicts, the precision so far. Nothing
+here depends on the web; several reviewers may use one session at the same time.
+The precision is measured on the random sample only, because reviewers choose doubtful pairs first, and these are wrong
+more often than the average pair.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress", "ReviewSession"]
 
+# The index of a decision in this tuple is its code; 0 is undecided.
 _CODES = ("", "accept", "reject", "unsure", "disputed")
-_NEXT = 5
+_MAX_CANDIDATES = 5
 _Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a review; `right` of the `judged` pairs of the random sample were accepted."""
+    """The progress of a review; of the random sample, `judged` pairs were accepted or rejected, `right` accepted."""
 
     decided: int
     total: int
@@ -72,7 +73,9 @@ class ReviewSession:
     ) -> None:
         match, settings = summary.match, summary.settings
         assert match is not None, "only a run with pairs is reviewed"
-        self.alignment, self.measure, self.threshold = alignment, match.calibration.measure, match.threshold.threshold
+        self.alignment = alignment
+        self.measure = match.calibration.measure
+        self.threshold = match.threshold.threshold
         self.log = DecisionLog(decisions)
         self._viewer = PairViewer(task, names, literals, alignment, summary)
         self._names = EntityNames(names.entities, task.num_source_entities)
@@ -83,16 +86,16 @@ class ReviewSession:
         self._read_log()
 
     def prepare(self) -> None:
-        """Make the indexes now, and not with the first search and decision; seconds at a million entities."""
+        """Make the indexes now, so that the first search and decision do not wait: seconds at a million entities."""
         self._names.prepare()
         self.worklist.prepare()
 
     def find(self, filters: Filters) -> IntArray:
         """The rows that pass the filters, in order."""
-        return self.worklist.find(filters, self._verdict)
+        return self.worklist.find(filters, self._verdict_codes)
 
     def view(self, row: int) -> PairView:
-        """One pair."""
+        """Collect what the page shows about a pair."""
         if not 0 <= row < len(self.alignment.pairs):
             raise InputError("this pair does not exist", found=str(row))
         return self._viewer.view(row)
@@ -104,27 +107,27 @@ class ReviewSession:
 
     def verdict(self, row: int) -> Verdict | None:
         """The verdict on a pair; None where it is undecided."""
-        return self._verdicts.get(self._named(row))
+        return self._verdicts.get(self._names_of(row))
 
     def candidates(self, row: int) -> list[int]:
-        """The next candidates of the source of a pair, best first, then those of its target."""
-        found = self.alignment
-        rows = []
-        for side, ranks in ((0, found.source_ranks), (1, found.target_ranks)):
-            same = self._rows[side].of(int(found.pairs[row, side]))
-            near = same[np.argsort(ranks[same], kind="stable")].tolist()
-            rows.append([one for one in near if one != row])
-        return [*rows[0][:_NEXT], *rows[1][: max(0, _NEXT - len(rows[0]))]]
+        """The rows of other candidate pairs of the source, best first, then of the target; at most five."""
+        alignment = self.alignment
+        candidates = []
+        for side, ranks in ((0, alignment.source_ranks), (1, alignment.target_ranks)):
+            rows = self._rows[side].of(int(alignment.pairs[row, side]))
+            ordered = rows[np.argsort(ranks[rows], kind="stable")].tolist()
+            candidates += [candidate for candidate in ordered if candidate != row]
+        return candidates[:_MAX_CANDIDATES]
 
     def decide(self, row: int, decision: str, reviewer: str, instead: int | None = None) -> None:
-        """Save a decision; with `instead`, the pair at that row is accepted and this one rejected, in one action."""
+        """Save a decision; with `instead`, accept the pair at that row and reject this pair, in one action."""
         self.view(row)
-        first = Decision(*self._named(row), "reject" if instead is not None else decision, reviewer)
+        first = Decision(*self._names_of(row), "reject" if instead is not None else decision, reviewer)
         decisions = [first]
         if instead is not None:
             if instead not in self.candidates(row):
-                raise InputError("this pair is no candidate of either entity")
-            decisions.append(Decision(*self._named(instead), "accept", reviewer, first.time, first.action))
+                raise InputError("this pair is not a candidate of either entity")
+            decisions.append(Decision(*self._names_of(instead), "accept", reviewer, first.time, first.action))
         with self._lock:  # so that the verdicts are updated in the order of the file
             self.log.add(*decisions)
             self._update(decisions)
@@ -138,40 +141,52 @@ class ReviewSession:
         return self._row(undone[0].source, undone[0].target) if undone else None
 
     def progress(self) -> Progress:
-        """The counts of decisions, and the precision on the random sample."""
-        _, accepted, rejected, unsure, disputed = np.bincount(self._verdict, minlength=len(_CODES)).tolist()
-        sample = self._verdict[self.worklist.audit]
-        right, judged = int((sample == 1).sum()), int(((sample == 1) | (sample == 2)).sum())
+        """Count the decisions, and measure the precision on the random sample."""
+        _, accepted, rejected, unsure, disputed = np.bincount(self._verdict_codes, minlength=len(_CODES)).tolist()
+        sample = self._verdict_codes[self.worklist.audit]
+        right = int((sample == _CODES.index("accept")).sum())
+        judged = right + int((sample == _CODES.index("reject")).sum())
         low, high = wilson_interval(right, judged)
-        decided, total = accepted + rejected + unsure + disputed, len(self.worklist.rows)
-        return Progress(decided, total, accepted, rejected, unsure, disputed, judged, right, len(sample), low, high)
+        return Progress(
+            decided=accepted + rejected + unsure + disputed,
+            total=len(self.worklist.rows),
+            accepted=accepted,
+            rejected=rejected,
+            unsure=unsure,
+            disputed=disputed,
+            judged=judged,
+            right=right,
+            sample=len(sample),
+            low=low,
+            high=high,
+        )
 
-    def _named(self, row: int) -> tuple[str, str]:
+    def _names_of(self, row: int) -> tuple[str, str]:
         source, target = self.alignment.pairs[row].tolist()
         return self._viewer.labels.iri(source), self._viewer.labels.iri(target)
 
     def _row(self, source: str, target: str) -> int | None:
-        """The row of a pair by its names; None where it is no candidate."""
+        """Find the row of a pair by its names; None where it is no candidate."""
         ends = [int(self._names.find_all([name], side)[0]) for name, side in ((source, "source"), (target, "target"))]
         if min(ends) < 0:
             return None
         rows = self._rows[0].of(ends[0])
-        found = rows[self.alignment.pairs[rows, 1] == ends[1]]
-        return int(found[0]) if len(found) else None
+        rows = rows[self.alignment.pairs[rows, 1] == ends[1]]
+        return int(rows[0]) if len(rows) else None
 
     def _read_log(self) -> None:
-        """Compute all verdicts anew from the log."""
-        self._verdict = np.zeros(len(self.alignment.pairs), dtype=np.int8)
+        """Compute all verdicts from the log again."""
+        self._verdict_codes = np.zeros(len(self.alignment.pairs), dtype=np.int8)
         self._decisions: dict[_Pair, list[Decision]] = {}
         self._verdicts: dict[_Pair, Verdict] = {}
         self._update(self.log.decisions())
 
     def _update(self, decisions: list[Decision]) -> None:
-        """Update the verdicts on the pairs of these decisions alone; the number of other decisions adds no time."""
-        for one in decisions:
-            self._decisions.setdefault((one.source, one.target), []).append(one)
-        for pair in dict.fromkeys((one.source, one.target) for one in decisions):
+        """Update the verdicts on the pairs of these decisions; the time does not depend on other decisions."""
+        for decision in decisions:
+            self._decisions.setdefault((decision.source, decision.target), []).append(decision)
+        for pair in dict.fromkeys((decision.source, decision.target) for decision in decisions):
             self._verdicts[pair] = verdicts(self._decisions[pair])[pair]
             row = self._row(*pair)
             if row is not None:
-                self._verdict[row] = _CODES.index(self._verdicts[pair].decision)
+                self._verdict_codes[row] = _CODES.index(self._verdicts[pair].decision)

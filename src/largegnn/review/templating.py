@@ -1,7 +1,7 @@
-"""Fill in the templates of the pages.
+"""Render the templates of the pages.
 
-In: values. Out: HTML or SVG with every value escaped, and numbers written the same way on every page. `MEANINGS` are
-the explanations of words and columns; a column without one is shown by its name alone.
+In: values. Out: HTML or SVG with every value escaped, and numbers written the same way on every page. `MEANINGS`
+explains words and columns; a column that it does not explain is shown without an explanation.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["MEANINGS", "asset", "pairs_html", "render"]
 
 _HERE = Path(__file__).parent
-_JOINTS = re.compile(r"([_+/#])")
+_JOINING_SIGNS = re.compile(r"([_+/#])")
 MEANINGS = {
     "confidence": "the probability that the pair is right, from 0 to 1",
     "score": "the rank of the pair, from 0 to 1; the run is not calibrated, so this is not a probability",
     "raw score": "the score that ranks the pairs: all evidence, combined by the scoring of the run",
-    "margin": "the raw score minus that of the best other candidate of either entity",
+    "margin": "the raw score minus the raw score of the best other candidate of either entity",
     "cosine": "the similarity of the vectors of the two entities",
     "csls": "the cosine, reduced for entities that are near many others (hubs)",
     "name": "the similarity of their names",
@@ -52,18 +52,18 @@ MEANINGS = {
 
 
 def render(template: str, **values: Any) -> str:
-    """A template filled in."""
+    """Fill in a template with values."""
     return _environment().get_template(template).render(**values)
 
 
-def pairs_html(sentence: str, pairs: pl.DataFrame, most: int) -> str:
-    """A sentence, and the first pairs as a table, for a notebook."""
-    rows = pairs.head(most).rows()
+def pairs_html(sentence: str, pairs: pl.DataFrame, maximum: int) -> str:
+    """Make HTML of a sentence and the first pairs, for a notebook."""
+    rows = pairs.head(maximum).rows()
     return render("pairs.html", sentence=sentence, columns=pairs.columns, rows=rows, total=len(pairs))
 
 
 def asset(name: str) -> str:
-    """The text of a style sheet or script."""
+    """Read a style sheet or script."""
     return (_HERE / "static" / name).read_text(encoding="utf-8")
 
 
@@ -79,7 +79,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "breakable": _breakable,
         "count": _count,
-        "cut": _cut,
+        "cut": _truncated,
         "duration": _duration,
         "json": _json,
         "local": local_part,
@@ -103,17 +103,19 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _truncated(text: str, max_chars: int) -> str:
+    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
 
 
 def _breakable(text: str) -> Markup:
-    """A name with places to break the line after the signs that join its words."""
-    return Markup("").join(escape(part) + (Markup("<wbr>") if part in "_+/#" else "") for part in _JOINTS.split(text))
+    """Escape a name, and allow line breaks after the signs that join its words."""
+    return Markup("").join(
+        escape(part) + (Markup("<wbr>") if part in "_+/#" else "") for part in _JOINING_SIGNS.split(text)
+    )
 
 
 def _json(value: Any) -> Markup:
-    """Values for a script to read; no text in them can end the script element."""
+    """Write values as JSON for a script element; no text in them can end the element."""
     plain = [dataclasses.asdict(row) for row in value] if isinstance(value, tuple) else value
     text = json.dumps(plain, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

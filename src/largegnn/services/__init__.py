@@ -1,1 +1,1 @@
-"""A finished run as web services: the review page and the reconciliation service."""
+"""Serve a finished run on the web: the review page and the reconciliation service."""

@@ -1,11 +1,11 @@
 """Guard a web application: check the host, the token, the origin and the size of each request.
 
 In: requests. Out: the answer of the application, or a refusal in a line of plain text; never a traceback.
-- The host must be one of those the server was started for, which stops DNS rebinding.
-- With a token, a request must have it: as a cookie, which the first visit sets, or as `Authorization: Bearer`.
-- A request that changes anything must come from the application's own page (`Origin`).
-- A body must declare its length, and has a limit; the server refuses bodies that are longer than declared.
-- Every answer forbids foreign scripts, frames and requests.
+- The host must be a host that the server was started for, which prevents DNS rebinding.
+- If there is a token, a request must have it: as a cookie, which the first visit sets, or as `Authorization: Bearer`.
+- A request that may change something must come from a page of the application itself (`Origin`).
+- The length of a body must be declared and at most a limit; uvicorn refuses bodies that are longer than declared.
+- Every answer forbids scripts, frames and requests of other servers.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ def is_loopback(host: str) -> bool:
 def guarded_application(
     *,
     hosts: Iterable[str],
-    most_bytes: int,
+    max_bytes: int,
     token: str | None = None,
     policy: str = PAGE_POLICY,
     loopback_may_read: bool = False,
 ) -> FastAPI:
-    """A new application behind these rules; `hosts` are the names it accepts (`*`: any).
+    """Make an application behind these rules; `hosts` are the host names it accepts (`*`: any host name).
 
-    With `loopback_may_read`, pages of other servers of this machine may read its answers.
+    With `loopback_may_read`, pages of other servers on this machine may read its answers.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    rules = _Rules(frozenset(hosts), most_bytes, token, loopback_may_read)
+    rules = _Rules(frozenset(hosts), max_bytes, token, loopback_may_read)
 
     @app.middleware("http")
     async def guard(request: Request, application: Callable[[Request], Awaitable[Response]]) -> Response:
         try:
-            answer = rules.refusal(request) or rules.entry(request) or await application(request)
+            answer = rules.refusal(request) or rules.first_visit(request) or await application(request)
         except LargeGNNError as error:
             answer = _text(400 if isinstance(error, InputError) else 500, str(error))
         except Exception as error:  # noqa: BLE001 - no traceback reaches the client
@@ -67,41 +67,42 @@ def guarded_application(
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form, the first of each name."""
+    """Read the fields of a form; of repeated fields, the first value counts."""
     body = (await request.body()).decode("utf-8", "replace")
-    return {name: found[0] for name, found in parse_qs(body, keep_blank_values=True, max_num_fields=100).items()}
+    return {name: values[0] for name, values in parse_qs(body, keep_blank_values=True, max_num_fields=100).items()}
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """The rules of one application."""
+    """The rules of an application, and the answers that follow from them."""
 
     hosts: frozenset[str]
-    most_bytes: int
+    max_bytes: int
     token: str | None
     loopback_may_read: bool
 
     def refusal(self, request: Request) -> Response | None:
         """The refusal of a request; None for a request that is allowed."""
-        headers, is_safe = request.headers, request.method in ("GET", "HEAD", "OPTIONS")
+        headers = request.headers
+        is_safe = request.method in ("GET", "HEAD", "OPTIONS")
         if "*" not in self.hosts and _host_of(f"//{headers.get('host', '')}") not in self.hosts:
             return _text(403, "this host name is not allowed")
         if not is_safe and request.method != "POST":
             return _text(405, "this method is not allowed")
         origin = headers.get("origin")
-        if not is_safe and origin is not None and not self._is_own(origin, headers.get("host", "")):
+        if not is_safe and origin is not None and not self._is_allowed_origin(origin, headers.get("host", "")):
             return _text(403, "requests from another page are refused")
         if "transfer-encoding" in headers:
             return _text(411, "the length of the body is not declared")
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > self.most_bytes:
-            return _text(413, f"the body is larger than {self.most_bytes:,} bytes")
+        if not length.isdigit() or int(length) > self.max_bytes:
+            return _text(413, f"the body is larger than {self.max_bytes:,} bytes")
         if self.token is not None and not self._has_token(request, self.token):
             return _text(403, "the token is missing: open the address that the program printed")
         return None
 
-    def entry(self, request: Request) -> Response | None:
-        """The answer to the first visit: it sets the cookie and removes the token from the address."""
+    def first_visit(self, request: Request) -> Response | None:
+        """Answer a visit with the token in the address: set the cookie, and redirect to the address without it."""
         if self.token is None or not _query_token(request):
             return None
         answer = RedirectResponse("/", 303)
@@ -110,7 +111,7 @@ class _Rules:
 
     def headers(self, policy: str, origin: str) -> dict[str, str]:
         """The headers of every answer to a page of this origin."""
-        found = {
+        headers = {
             "content-security-policy": policy,
             "x-content-type-options": "nosniff",
             "referrer-policy": "no-referrer",
@@ -118,19 +119,19 @@ class _Rules:
             "cross-origin-opener-policy": "same-origin",
         }
         if not self.loopback_may_read:
-            return found | {"cross-origin-resource-policy": "same-origin", "x-frame-options": "DENY"}
+            return headers | {"cross-origin-resource-policy": "same-origin", "x-frame-options": "DENY"}
         if is_loopback(_host_of(origin)):
-            found |= {"access-control-allow-origin": origin, "vary": "origin"}
-        return found
+            headers |= {"access-control-allow-origin": origin, "vary": "origin"}
+        return headers
 
-    def _is_own(self, origin: str, host: str) -> bool:
+    def _is_allowed_origin(self, origin: str, host: str) -> bool:
         return origin == f"http://{host}" or (self.loopback_may_read and is_loopback(_host_of(origin)))
 
     @staticmethod
     def _has_token(request: Request, token: str) -> bool:
         bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
-        given = (request.cookies.get(COOKIE, ""), bearer, _query_token(request))
-        return any(hmac.compare_digest(one.encode("utf-8", "replace"), token.encode("utf-8")) for one in given)
+        candidates = (request.cookies.get(COOKIE, ""), bearer, _query_token(request))
+        return any(hmac.compare_digest(text.encode("utf-8", "replace"), token.encode("utf-8")) for text in candidates)
 
 
 def _query_token(request: Request) -> str:

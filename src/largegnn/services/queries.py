@@ -1,6 +1,6 @@
 """Read the queries of the Reconciliation Service API 0.2.
 
-In: JSON text. Out: typed queries by the rules of the published schemas; other text is an `InputError`.
+In: JSON text. Out: typed queries by the rules of the published schemas; any other text raises an `InputError`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pydantic import (
 
 from largegnn.errors import InputError
 
-__all__ = ["MOST_QUERIES", "ExtendQuery", "PropertyQuery", "Query", "read_align", "read_extend", "read_queries"]
+__all__ = ["MAX_QUERIES", "ExtendQuery", "PropertyQuery", "Query", "read_align", "read_extend", "read_queries"]
 
-MOST_QUERIES = 1_000
+MAX_QUERIES = 1_000
 _Read = TypeVar("_Read")
 _Sized = TypeVar("_Sized", bound=Sized)
 
@@ -50,13 +50,13 @@ class PropertyQuery(BaseModel):
 
     @property
     def texts(self) -> list[str]:
-        """The values as text; an entity by its id."""
+        """The values as texts; for an entity, its id."""
         values = self.v if isinstance(self.v, list) else [self.v]
         return [value.id if isinstance(value, EntityValue) else _text(value) for value in values]
 
 
 class Query(BaseModel):
-    """One query: a name, or values of properties, or both."""
+    """A query by a name, by values of properties, or by both."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     query: StrictStr | None = None
@@ -86,13 +86,13 @@ class ExtendProperty(BaseModel):
 
     @property
     def limit(self) -> int | None:
-        """The largest number of values; None for all."""
+        """The maximum number of values; None for all values."""
         given = str(self.settings.get("limit", ""))
         return int(given) if given.isascii() and given.isdigit() and 0 < len(given) <= 6 and int(given) else None
 
 
 class ExtendQuery(BaseModel):
-    """Entities, and the properties to fetch of them."""
+    """Entities, and the properties whose values are fetched."""
 
     model_config = ConfigDict(frozen=True)
     ids: list[StrictStr]
@@ -107,22 +107,22 @@ class AlignQuery(BaseModel):
 
 
 def read_queries(text: str) -> dict[str, Query]:
-    """A batch of queries by their keys."""
+    """Read a batch of queries, by their keys."""
     return _limited(_checked(_BATCH, text, "a batch of queries"), "queries")
 
 
 def read_extend(text: str) -> ExtendQuery:
-    """A data extension query."""
-    found = _checked(_EXTEND, text, "a data extension query")
-    _limited(found.ids, "entities")
-    return found
+    """Read a data extension query."""
+    query = _checked(_EXTEND, text, "a data extension query")
+    _limited(query.ids, "entities")
+    return query
 
 
 def read_align(body: bytes) -> AlignQuery:
-    """The entities to explain."""
-    found = _checked(_ALIGN, body, 'JSON such as {"entities": ["..."], "side": "source"}')
-    _limited(found.entities, "entities")
-    return found
+    """Read the entities to explain."""
+    query = _checked(_ALIGN, body, 'JSON such as {"entities": ["..."], "side": "source"}')
+    _limited(query.entities, "entities")
+    return query
 
 
 _BATCH, _EXTEND, _ALIGN = TypeAdapter(dict[str, Query]), TypeAdapter(ExtendQuery), TypeAdapter(AlignQuery)
@@ -133,14 +133,14 @@ def _checked(kind: TypeAdapter[_Read], text: str | bytes, what: str) -> _Read:
         return kind.validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InputError(f"this is not {what}", where=place[:200], found=first["msg"]) from None
+        location = ".".join(map(str, first["loc"]))
+        raise InputError(f"this is not {what}", where=location[:200], found=first["msg"]) from None
 
 
-def _limited(found: _Sized, what: str) -> _Sized:
-    if len(found) > MOST_QUERIES:
-        raise InputError(f"too many {what} at once", expected=f"at most {MOST_QUERIES:,}", found=f"{len(found):,}")
-    return found
+def _limited(items: _Sized, what: str) -> _Sized:
+    if len(items) > MAX_QUERIES:
+        raise InputError(f"too many {what} at once", expected=f"at most {MAX_QUERIES:,}", found=f"{len(items):,}")
+    return items
 
 
 def _text(value: str | bool | float) -> str:

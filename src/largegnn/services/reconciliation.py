@@ -1,11 +1,11 @@
-"""Serve a run for reconciliation: the Reconciliation Service API 0.2, and `/align` in plain JSON.
+"""Serve a run to OpenRefine and other clients by the Reconciliation Service API 0.2, and at `/align` in plain JSON.
 
     GET, POST /              manifest; `queries` and `extend` as form or query fields
     GET /suggest/entity|type|property?prefix=&cursor=        GET /flyout/entity?id=
     GET /properties?type=    GET /preview?id=    GET /view?id=
     GET /align?entity=&side=                     POST /align {"entities": [...], "side": ...}
-Nothing is written. Pages of this machine may read answers, pages of other machines may not: neither by CORS nor as a
-script (`callback=`, JSONP, which older versions of OpenRefine use).
+The service writes no files. Pages of this machine may read its answers; pages of other machines may not, neither by
+CORS nor as a script (`callback=`, JSONP, which older versions of OpenRefine use).
 """
 
 from __future__ import annotations
@@ -32,12 +32,16 @@ from largegnn.version import __version__
 
 __all__ = ["reconciliation_application"]
 
-_MOST_BYTES = 4 * 1024 * 1024
+_MAX_BYTES = 4 * 1024 * 1024
 _POLICY = (
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self' http://127.0.0.1:* http://localhost:*"
 )
-_SUGGESTED, _MOST_SUGGESTED = 10, 200
+_SUGGESTED_ENTITIES = 10
+_SUGGESTED_OTHERS = 20  # types or properties
+_MAX_SUGGESTED = 200
+_MAX_PROPERTIES = 200
+_MAX_SHOWN_PROPERTIES, _MAX_SHOWN_VALUES = 8, 3  # of the description of an entity
 _CALLBACK = re.compile(r"[A-Za-z_$][\w$.]{0,99}", re.ASCII)
 Explain = Callable[[str, str | None], dict[str, Any]]
 
@@ -45,37 +49,37 @@ Explain = Callable[[str, str | None], dict[str, Any]]
 def reconciliation_application(
     reconciler: Reconciler, title: str, explain: Explain, *, hosts: tuple[str, ...]
 ) -> FastAPI:
-    """The application; `explain` gives the answer of `/align` for an entity by its name and side."""
-    app = guarded_application(hosts=hosts, most_bytes=_MOST_BYTES, policy=_POLICY, loopback_may_read=True)
+    """Make the application; `explain` gives the answer of `/align` for the name and the side of an entity."""
+    app = guarded_application(hosts=hosts, max_bytes=_MAX_BYTES, policy=_POLICY, loopback_may_read=True)
     catalogue = reconciler.catalogue
 
     @app.get("/")
     async def get_service(request: Request) -> Response:
         values = dict(request.query_params)
-        return _json(request, await run_in_threadpool(_answer, reconciler, title, _base(request), values))
+        return _json(request, await run_in_threadpool(_answer, reconciler, title, _own_address(request), values))
 
     @app.post("/")
     async def post_service(request: Request) -> JSONResponse:
         values = await read_form(request)
-        return JSONResponse(await run_in_threadpool(_answer, reconciler, title, _base(request), values))
+        return JSONResponse(await run_in_threadpool(_answer, reconciler, title, _own_address(request), values))
 
     @app.get("/suggest/{kind}")
     def suggest(request: Request, kind: str, prefix: str = "", cursor: int = 0) -> Response:
         return _json(request, {"result": _suggest(catalogue, kind, prefix, max(0, cursor))})
 
     @app.get("/flyout/entity")
-    def flyout(request: Request, id: str) -> Response:  # noqa: A002 - the protocol calls it so
-        return _json(request, {"id": id, "html": _about(catalogue, id, "flyout.html")})
+    def flyout(request: Request, id: str) -> Response:  # noqa: A002 - a name of the protocol
+        return _json(request, {"id": id, "html": _brief_html(catalogue, id, "flyout.html")})
 
     @app.get("/properties")
     def properties(request: Request, type: str = "", limit: int = 20) -> Response:  # noqa: A002 - as above
-        found = catalogue.all_properties[: max(1, min(limit, 200))]
-        return _json(request, {"limit": limit, "type": type, "properties": found})
+        shown = catalogue.all_properties[: max(1, min(limit, _MAX_PROPERTIES))]
+        return _json(request, {"limit": limit, "type": type, "properties": shown})
 
     @app.get("/preview")
     @app.get("/view")
-    def preview(id: str) -> HTMLResponse:  # noqa: A002 - the protocol calls it so
-        return HTMLResponse(_about(catalogue, id, "preview.html"))
+    def preview(id: str) -> HTMLResponse:  # noqa: A002 - a name of the protocol
+        return HTMLResponse(_brief_html(catalogue, id, "preview.html"))
 
     @app.get("/static/style.css")
     def style() -> Response:
@@ -97,7 +101,7 @@ def reconciliation_application(
 
 
 def _answer(reconciler: Reconciler, title: str, base: str, values: Mapping[str, str]) -> dict[str, Any]:
-    """The answer at the address of the service itself."""
+    """Answer a request at the root: reconciliation queries, a data extension, or the manifest."""
     if "queries" in values:
         queries = read_queries(values["queries"])
         return {key: {"result": reconciler.answer(query)} for key, query in queries.items()}
@@ -116,12 +120,12 @@ def _manifest(catalogue: Catalogue, title: str, base: str) -> dict[str, Any]:
         "label": "Limit",
         "type": "number",
         "default": 0,
-        "help_text": "Most values of a row (0: all).",
+        "help_text": "Maximum number of values in a row (0: all).",
     }
     return {
         "versions": ["0.2"],
         "name": f"{title} ({('source', 'target')[catalogue.side]} entities)",
-        "identifierSpace": _space(catalogue),
+        "identifierSpace": _namespace(catalogue),
         "schemaSpace": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
         "serviceVersion": __version__,
         "defaultTypes": catalogue.all_types,
@@ -135,58 +139,57 @@ def _manifest(catalogue: Catalogue, title: str, base: str) -> dict[str, Any]:
     }
 
 
-def _space(catalogue: Catalogue) -> str:
-    """The common beginning of the identifiers: the first one without its last part."""
+def _namespace(catalogue: Catalogue) -> str:
+    """The namespace of the identifiers: the first identifier of the side without its last part."""
     task = catalogue.labels.task
-    number = catalogue.labels.task.num_source_entities if catalogue.side else 0
-    first = catalogue.labels.iri(number) if number < task.num_entities else ""
+    entity = task.num_source_entities if catalogue.side else 0
+    first = catalogue.labels.iri(entity) if entity < task.num_entities else ""
     return first[: len(first) - len(local_part(first))] if "://" in first else "urn:largegnn:"
 
 
 def _suggest(catalogue: Catalogue, kind: str, prefix: str, first: int = 0) -> list[dict[str, str]]:
-    """The suggestions for a beginning, from number `first` on."""
+    """Suggest entities, types or properties for the beginning of a name, from number `first` on."""
     if kind == "entity":
         exact = catalogue.find(prefix, catalogue.side)
-        begun = catalogue.names.begin_with(prefix, _MOST_SUGGESTED)
-        entities = list(dict.fromkeys([*exact, *(one for one in begun if catalogue.is_candidate(one))]))
-        shown = entities[first : first + _SUGGESTED]
-        return [catalogue.described(one) | {"description": catalogue.labels.iri(one)} for one in shown]
+        completed = catalogue.names.begin_with(prefix, _MAX_SUGGESTED)
+        entities = list(dict.fromkeys([*exact, *filter(catalogue.is_candidate, completed)]))
+        shown = entities[first : first + _SUGGESTED_ENTITIES]
+        return [catalogue.described(entity) | {"description": catalogue.labels.iri(entity)} for entity in shown]
     known = {"type": catalogue.all_types, "property": catalogue.all_properties}.get(kind)
     if known is None:
         raise InputError(f"unknown kind of suggestions {kind[:40]!r}", expected="entity, type, property")
     wanted = prefix.casefold()
-    found = [one for one in known if wanted in one["name"].casefold() or one["id"] == prefix]
-    return found[first : first + 2 * _SUGGESTED]
+    matching = [entry for entry in known if wanted in entry["name"].casefold() or entry["id"] == prefix]
+    return matching[first : first + _SUGGESTED_OTHERS]
 
 
-def _about(catalogue: Catalogue, name: str, template: str) -> str:
-    """An entity in brief: as a page, or as a part of one."""
-    known = catalogue.find(name, catalogue.side)
-    if not known:
+def _brief_html(catalogue: Catalogue, name: str, template: str) -> str:
+    """Describe an entity in brief by a template: a page, or a part of a page."""
+    entities = catalogue.find(name, catalogue.side)
+    if not entities:
         raise InputError("the entity is not known", found=name[:200])
-    entity = known[0]
-    values = {
-        local_part(key): found[:3] for key, found in values_of(catalogue.labels.literals, entity, for_page=True).items()
-    }
-    about = catalogue.described(entity)
-    return render(template, entity=about, types=catalogue.types(entity), values=dict(list(values.items())[:8]))
+    entity = entities[0]
+    values_by_predicate = values_of(catalogue.labels.literals, entity, for_page=True)
+    values = {local_part(key): values[:_MAX_SHOWN_VALUES] for key, values in values_by_predicate.items()}
+    shown = dict(list(values.items())[:_MAX_SHOWN_PROPERTIES])
+    return render(template, entity=catalogue.described(entity), types=catalogue.types(entity), values=shown)
 
 
 def _json(request: Request, value: dict[str, Any]) -> Response:
-    """An answer as JSON, or as a call of the function `callback`, for pages of this machine alone."""
+    """Answer with JSON, or, for pages of this machine only, with a call of the function `callback`."""
     name = request.query_params.get("callback")
     if name is None:
         return JSONResponse(value)
     if not _CALLBACK.fullmatch(name):
         raise InputError("callback must be the name of a function", found=name[:80])
     if _is_from_another_machine(request):
-        return PlainTextResponse("scripts of other machines may not read this\n", 403)
+        return PlainTextResponse("scripts of other machines may not read this answer\n", 403)
     text = json.dumps(value, ensure_ascii=True, allow_nan=False)
     return Response(f"/**/{name}({text});", media_type="text/javascript")
 
 
 def _is_from_another_machine(request: Request) -> bool:
-    """Whether the request is from a page of another machine, by its address or else by the browser's headers."""
+    """Whether a page of another machine sent the request, by its `Referer` or else by `Sec-Fetch-Site`."""
     referer = request.headers.get("referer")
     if referer:
         return not is_loopback(urlsplit(referer).hostname or "")
@@ -194,15 +197,15 @@ def _is_from_another_machine(request: Request) -> bool:
 
 
 def _align_many(body: bytes, explain: Explain) -> dict[str, Any]:
-    given = read_align(body)
-    found = []
-    for one in given.entities:
+    query = read_align(body)
+    results = []
+    for name in query.entities:
         try:
-            found.append(explain(one, given.side))
+            results.append(explain(name, query.side))
         except InputError as error:
-            found.append({"entity": one, "error": error.problem})
-    return {"results": found}
+            results.append({"entity": name, "error": error.problem})
+    return {"results": results}
 
 
-def _base(request: Request) -> str:
+def _own_address(request: Request) -> str:
     return f"{request.url.scheme}://{request.headers.get('host', '')}"

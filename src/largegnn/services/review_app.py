@@ -1,9 +1,9 @@
-"""Serve the review page: the page and fragments of it, all made here; htmx puts the fragments in place.
+"""Serve the review page: the whole page, and fragments of it that htmx inserts in the browser.
 
-    GET  /             the page                      GET  /worklist   a part of the list, by the filters
-    GET  /pair/ROW     one pair                      POST /decide     save a decision, show the next pair
+    GET  /             the page                      GET  /worklist   a part of the filtered list
+    GET  /pair/ROW     a pair                        POST /decide     save a decision, show the next pair
     POST /undo         undo the last decision        GET  /export/... decisions as TSV or SSSOM
-Access is checked by the guard. A decision is on disk before its answer is sent.
+`services.guard` checks the access. A decision is on disk before the answer is sent.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from largegnn.services.guard import guarded_application, read_form
 
 __all__ = ["review_application"]
 
-_PER_PAGE = 40
-_MOST_BYTES = 64 * 1024
+_PAIRS_PER_PAGE = 40
+_MAX_BYTES = 64 * 1024
 _STATIC = {
     "style.css": "text/css",
     "review.css": "text/css",
@@ -41,21 +41,21 @@ _STATIC = {
 def review_application(
     session: ReviewSession, info: ExportInfo, *, token: str, hosts: tuple[str, ...], reviewer: str = ""
 ) -> FastAPI:
-    """The application over a session; `reviewer` is the name the page suggests."""
-    app = guarded_application(hosts=hosts, most_bytes=_MOST_BYTES, token=token)
+    """Make the application for a session; `reviewer` is the name that the page suggests."""
+    app = guarded_application(hosts=hosts, max_bytes=_MAX_BYTES, token=token)
 
     @app.get("/")
     def page() -> HTMLResponse:
-        return HTMLResponse(_page(session, info, reviewer))
+        return HTMLResponse(_page_html(session, info, reviewer))
 
     @app.get("/worklist")
     def worklist(request: Request) -> HTMLResponse:
         values = request.query_params
-        return HTMLResponse(_worklist(session, filters_of(values), _number(values, "page", 1)))
+        return HTMLResponse(_worklist_html(session, filters_of(values), _integer(values, "page", 1)))
 
     @app.get("/pair/{row}")
     def pair(row: int) -> HTMLResponse:
-        return HTMLResponse(_pair(session, row))
+        return HTMLResponse(_pair_html(session, row))
 
     @app.post("/decide")
     async def decide(request: Request) -> HTMLResponse:
@@ -83,23 +83,23 @@ def review_application(
 
 
 def filters_of(values: Mapping[str, str]) -> Filters:
-    """The filters of a form; invalid values are ignored."""
-    given = Filters(
+    """Read the filters of a form; invalid values are ignored."""
+    filters = Filters(
         query=values.get("query", "")[:200],
         low=_share(values, "low", 0.0),
         high=_share(values, "high", 1.0),
-        least_degree=_number(values, "least_degree", 0),
-        most_degree=_number(values, "most_degree", 0),
+        min_degree=_integer(values, "min_degree", 0),
+        max_degree=_integer(values, "max_degree", 0),
         contradiction=values.get("contradiction") == "1",
         audit=values.get("audit") == "1",
     )
     state, order, decided = (values.get(name, "") for name in ("state", "order", "decided"))
-    given = replace(given, state=state) if state in STATES else given
-    given = replace(given, order=order) if order in ORDERS else given
-    return replace(given, decided=decided) if decided in ("open", "done", "all") else given
+    filters = replace(filters, state=state) if state in STATES else filters
+    filters = replace(filters, order=order) if order in ORDERS else filters
+    return replace(filters, decided=decided) if decided in ("open", "done", "all") else filters
 
 
-def _page(session: ReviewSession, info: ExportInfo, reviewer: str) -> str:
+def _page_html(session: ReviewSession, info: ExportInfo, reviewer: str) -> str:
     rows = session.find(Filters())
     return render(
         "review.html",
@@ -116,23 +116,23 @@ def _page(session: ReviewSession, info: ExportInfo, reviewer: str) -> str:
     )
 
 
-def _worklist(session: ReviewSession, filters: Filters, page: int) -> str:
+def _worklist_html(session: ReviewSession, filters: Filters, page: int) -> str:
     return render("worklist.html", worklist=_list_values(session, filters, page), measure=session.measure)
 
 
 def _list_values(session: ReviewSession, filters: Filters, page: int) -> dict[str, Any]:
     rows = session.find(filters)
-    shown = rows[(page - 1) * _PER_PAGE : page * _PER_PAGE].tolist()
+    shown = rows[(page - 1) * _PAIRS_PER_PAGE : page * _PAIRS_PER_PAGE].tolist()
     items = []
     for row in shown:
         source, target = session.labels(row)
-        found = session.verdict(row)
-        rating = float(session.alignment.confidence[row])
-        items.append((row, source, target, rating, "" if found is None else found.decision))
-    return {"items": items, "total": len(rows), "page": page, "has_more": page * _PER_PAGE < len(rows)}
+        verdict = session.verdict(row)
+        confidence = float(session.alignment.confidence[row])
+        items.append((row, source, target, confidence, "" if verdict is None else verdict.decision))
+    return {"items": items, "total": len(rows), "page": page, "has_more": page * _PAIRS_PER_PAGE < len(rows)}
 
 
-def _pair(session: ReviewSession, row: int, message: str = "") -> str:
+def _pair_html(session: ReviewSession, row: int, message: str = "") -> str:
     values = _pair_values(session, row)
     progress = session.progress()
     return render("pair.html", pair=values, progress=progress, measure=session.measure, message=message, swap=True)
@@ -140,31 +140,32 @@ def _pair(session: ReviewSession, row: int, message: str = "") -> str:
 
 def _pair_values(session: ReviewSession, row: int) -> dict[str, Any]:
     view = session.view(row)
-    others = [(place, session.view(other)) for place, other in enumerate(session.candidates(row), start=1)]
+    others = [(number, session.view(other)) for number, other in enumerate(session.candidates(row), start=1)]
     return {"view": view, "verdict": session.verdict(row), "others": others}
 
 
 def _decide(session: ReviewSession, values: Mapping[str, str]) -> HTMLResponse:
-    row, filters = _number(values, "row", -1), filters_of(values)
+    row = _integer(values, "row", -1)
+    filters = filters_of(values)
     reviewer = values.get("reviewer", "").strip()
     if not reviewer:
-        raise InputError("your name is missing", fix="enter it in the field Reviewer")
+        raise InputError("your name is missing", fix="enter your name in the field Reviewer")
     before = session.find(filters)
-    instead = _number(values, "instead", -1) if "instead" in values else None
+    instead = _integer(values, "instead", -1) if "instead" in values else None
     session.decide(row, values.get("decision", ""), reviewer, instead)
     following = _next(before, row, instead)
     if following is None:
-        return _changed(_pair(session, row, "Saved. The list has no other pair."))
-    return _changed(_pair(session, following, "Saved."))
+        return _changed(_pair_html(session, row, "Saved. The list has no other pair."))
+    return _changed(_pair_html(session, following, "Saved."))
 
 
 def _next(rows: IntArray, row: int, instead: int | None) -> int | None:
-    """The next row of a list (n,), the first one after the last; None where the list has no other."""
-    at = np.flatnonzero(rows == row)[:1]
-    first = int(at[0]) + 1 if len(at) else 0
+    """The row after `row` in a list (n,), which starts again at its end; None where the list has no other row."""
+    index = np.flatnonzero(rows == row)[:1]
+    first = int(index[0]) + 1 if len(index) else 0
     for part in (rows[first:], rows[:first]):
-        # Of the next pairs, only these two are decided by now.
-        following: int | None = next((one for one in part[:3].tolist() if one not in (row, instead)), None)
+        # The action decided at most two pairs, `row` and `instead`, so one of three rows is another pair.
+        following: int | None = next((other for other in part[:3].tolist() if other not in (row, instead)), None)
         if following is not None:
             return following
     return None
@@ -174,7 +175,7 @@ def _undo(session: ReviewSession, values: Mapping[str, str]) -> HTMLResponse:
     row = session.undo(values.get("reviewer", ""))
     if row is None:
         raise InputError("you have no decision to undo")
-    return _changed(_pair(session, row, "Undone."))
+    return _changed(_pair_html(session, row, "Undone."))
 
 
 def _changed(text: str) -> HTMLResponse:
@@ -186,7 +187,7 @@ def _download(text: str, name: str) -> Response:
     return Response(text, media_type="text/tab-separated-values; charset=utf-8", headers=headers)
 
 
-def _number(values: Mapping[str, str], name: str, default: int) -> int:
+def _integer(values: Mapping[str, str], name: str, default: int) -> int:
     text = values.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else default
 

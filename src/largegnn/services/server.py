@@ -16,15 +16,15 @@ from largegnn.errors import InputError
 
 __all__ = ["listening", "run_server"]
 
-_MOST_WAITING = 2048
-_MOST_AT_ONCE = 512  # more requests than this at one moment are refused with status 503
+_MAX_WAITING = 2048  # connections that are not accepted yet
+_MAX_CONCURRENT = 512  # further requests at the same moment are refused with status 503
 
 
 @contextlib.contextmanager
 def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A bound socket; port 0 is any free one."""
+    """Bind a socket, and close it at the end; port 0 is any free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sends at once only on sockets marked as TCP; on others each answer waits 40 ms for more data.
+    # asyncio sets TCP_NODELAY only if the protocol is given as TCP; without it, an answer may wait 40 ms for more data.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -34,21 +34,21 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
                 "the server cannot listen at this address",
                 where=f"{host}:{port}",
                 found=getattr(error, "strerror", None) or str(error),
-                fix="name another port with --port, or 0 for any free one",
+                fix="name another port with --port, or 0 for any free port",
             ) from None
         yield bound
 
 
 def run_server(application: Any, bound: socket.socket, report: Callable[[str], None]) -> None:
-    """Serve until the process is interrupted; `report` gets the address, as `127.0.0.1:8765`."""
-    bound.listen(_MOST_WAITING)
+    """Serve until the process is interrupted; `report` is called with the address, such as `127.0.0.1:8765`."""
+    bound.listen(_MAX_WAITING)
     host, port = bound.getsockname()[:2]
     config = uvicorn.Config(
         application,
         log_level="warning",
         access_log=False,
         server_header=False,
-        limit_concurrency=_MOST_AT_ONCE,
+        limit_concurrency=_MAX_CONCURRENT,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=3,
         lifespan="off",

@@ -3,9 +3,9 @@
   const pair = document.getElementById("pair");
   const error = document.getElementById("error");
   const reviewer = document.getElementById("reviewer");
-  const kept = window.localStorage;
-  if (reviewer && !reviewer.value) reviewer.value = kept.getItem("reviewer") || "";
-  if (reviewer) reviewer.addEventListener("change", () => kept.setItem("reviewer", reviewer.value));
+  const storage = window.localStorage;
+  if (reviewer && !reviewer.value) reviewer.value = storage.getItem("reviewer") || "";
+  if (reviewer) reviewer.addEventListener("change", () => storage.setItem("reviewer", reviewer.value));
   const isTyping = (element) => element && (element.matches("input:not([type=checkbox]), select, textarea"));
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -16,12 +16,12 @@
     if (step) {
       const items = [...document.querySelectorAll("#worklist [data-row]")];
       const row = pair.querySelector("[data-shown]");
-      const place = items.findIndex((item) => row && item.dataset.row === row.dataset.shown);
-      const next = items[place + step];
+      const position = items.findIndex((item) => row && item.dataset.row === row.dataset.shown);
+      const next = items[position + step];
       if (next) { event.preventDefault(); next.click(); }
       return;
     }
-    const button = [...document.querySelectorAll("[data-key]")].find((one) => one.dataset.key === event.key);
+    const button = [...document.querySelectorAll("[data-key]")].find((candidate) => candidate.dataset.key === event.key);
     if (button && !button.disabled) { event.preventDefault(); button.click(); }
   });
   document.body.addEventListener("htmx:responseError", (event) => {
