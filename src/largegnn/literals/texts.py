@@ -123,7 +123,9 @@ def iris_are_words(names: StringTable, first: int, count: int, seed: int = 0) ->
     if not count or len(names) < first + count:
         return False
     rng = np.random.default_rng(seed)
-    sample = first + (np.arange(count) if count <= _SAMPLE_SIZE else np.sort(rng.choice(count, _SAMPLE_SIZE, replace=False)))
+    sample = first + (
+        np.arange(count) if count <= _SAMPLE_SIZE else np.sort(rng.choice(count, _SAMPLE_SIZE, replace=False))
+    )
     local_names = [_local_name(name) for name in names.take(sample)]
     num_words = sum(not _OPAQUE_ID.match(name) and sum(map(str.isalpha, name)) >= 3 for name in local_names)
     return num_words >= 0.5 * len(local_names)
