@@ -122,11 +122,10 @@ def iris_are_words(names: StringTable, first: int, count: int, seed: int = 0) ->
     """Whether the IRIs of one side end in words rather than in opaque ids, judged by a sample."""
     if not count or len(names) < first + count:
         return False
-    rng = np.random.default_rng(seed)
-    sample = first + (
-        np.arange(count) if count <= _SAMPLE_SIZE else np.sort(rng.choice(count, _SAMPLE_SIZE, replace=False))
-    )
-    local_names = [_local_name(name) for name in names.take(sample)]
+    sample = np.arange(count)
+    if count > _SAMPLE_SIZE:
+        sample = np.sort(np.random.default_rng(seed).choice(count, _SAMPLE_SIZE, replace=False))
+    local_names = [_local_name(name) for name in names.take(first + sample)]
     num_words = sum(not _OPAQUE_ID.match(name) and sum(map(str.isalpha, name)) >= 3 for name in local_names)
     return num_words >= 0.5 * len(local_names)
 
