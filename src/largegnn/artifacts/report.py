@@ -143,8 +143,8 @@ class UpdatePairs:
 class UpdateReport:
     """The numbers of what was added to `run`, and of the new entities by how their rows were computed.
 
-    `embedded` entities got a row from their neighbours, `beside_known` of them next to known entities; for the
-    `not_reached` entities there is no such path.
+    `embedded` entities got a row from their neighbours, `beside_known` of them next to known entities; the
+    `not_reached` entities have no row, because no path leads to a known entity.
     """
 
     run: str
