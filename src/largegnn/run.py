@@ -34,7 +34,7 @@ from largegnn.artifacts.literals import Literals
 from largegnn.data.inputs import DataInput
 from largegnn.data.summary import LoadSummary
 from largegnn.errors import InputError
-from largegnn.literals.texts import class_relations, is_readable
+from largegnn.literals.texts import class_relations, iris_are_words
 from largegnn.runfolder.store import RunStore
 from largegnn.settings import PRESETS, Settings, resolve
 from largegnn.version import __version__
@@ -258,7 +258,7 @@ def channels_of_data(task: AlignmentTask, names: TaskNames, literals: Literals, 
         return settings.channels
     sides = (0, task.num_source_entities), (task.num_source_entities, task.num_target_entities)
     has_literals = bool(np.bincount(literals.entities >= task.num_source_entities, minlength=2).all())
-    has_names = settings.compare.identifiers != "off" and all(is_readable(names.entities, *side) for side in sides)
+    has_names = settings.compare.identifiers != "off" and all(iris_are_words(names.entities, *side) for side in sides)
     structure, rules = (("structure",), ("rules",)) if _has_structure(task) else ((), ())
     texts = ("literals",) if has_literals or has_names else ()
     return (*structure, *texts, *rules) or ("structure",)

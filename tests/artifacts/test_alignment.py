@@ -1,4 +1,4 @@
-"""An alignment by hand, and the states it refuses."""
+"""Test an alignment by hand, and that invalid arrays are refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from largegnn.errors import ArtifactError
 
 @pytest.fixture
 def alignment() -> Alignment:
-    """Source 0 prefers 3 to 4; 3 is 0's, 4 would rather have 1."""
+    """Source 0 ranks target 3 before 4; target 3 ranks source 0 first, target 4 ranks source 1 first."""
     numbers = np.array([0.9, 0.5, 0.8], dtype=np.float32)
     return Alignment(
         pairs=np.array([(0, 3), (0, 4), (1, 4)]),
@@ -31,7 +31,7 @@ def alignment() -> Alignment:
 
 def test_an_alignment(alignment: Alignment) -> None:
     assert alignment.mutual.tolist() == [True, False, True]
-    assert alignment.target_ranks.tolist() == [1, 40_000, 1], "a hub has more suitors than two bytes can count"
+    assert alignment.target_ranks.tolist() == [1, 40_000, 1], "ranks of a hub can exceed two bytes"
     assert alignment.column("cosine").tolist() == pytest.approx([0.9, 0.5, 0.8])
     assert alignment.column("support").tolist() == pytest.approx([9, 5, 8])
     with pytest.raises(ArtifactError, match="no evidence 'name', only cosine, support"):
@@ -55,6 +55,6 @@ def test_an_alignment(alignment: Alignment) -> None:
         ("reasons", np.zeros((2, 2)), "reasons has shape"),
     ],
 )
-def test_an_alignment_refuses_a_wrong_state(alignment: Alignment, field: str, value: object, message: str) -> None:
+def test_an_alignment_refuses_invalid_fields(alignment: Alignment, field: str, value: object, message: str) -> None:
     with pytest.raises(ArtifactError, match=message):
         dataclasses.replace(alignment, **{field: value})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Checks of arrays, and pairs as numbers."""
+"""Test the checks of arrays, and pairs as numbers."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def test_pairs_among_links_as_among_sets(pairs: list[tuple[int, int]], links: li
 
 
 @given(pairs=PAIRS)
-def test_keys_are_in_the_order_of_pairs_and_tell_them_apart(pairs: list[tuple[int, int]]) -> None:
+def test_keys_are_distinct_and_in_the_order_of_pairs(pairs: list[tuple[int, int]]) -> None:
     keys = pair_keys(rows(pairs)).tolist()
     assert [pair for _, pair in sorted(zip(keys, pairs, strict=True))] == sorted(pairs)
     assert len(set(keys)) == len(set(pairs))
 
 
 @pytest.mark.parametrize("shape", [(None, 2), (0, 2), (2, 0), (None, 0)])
-def test_nothing_takes_the_shape_that_is_asked_for(shape: tuple[int | None, int]) -> None:
+def test_an_empty_array_takes_the_wanted_shape(shape: tuple[int | None, int]) -> None:
     """A run without pairs has as many columns of evidence as any other."""
-    for nothing in (np.empty(0), np.empty((0, 2)), np.empty((2, 0))):
-        assert frozen(nothing, np.float32, shape, "x").shape == tuple(want or 0 for want in shape)
+    for empty in (np.empty(0), np.empty((0, 2)), np.empty((2, 0))):
+        assert frozen(empty, np.float32, shape, "x").shape == tuple(want or 0 for want in shape)
 
 
-def test_nothing_is_not_taken_for_something() -> None:
+def test_an_empty_array_is_refused_where_values_are_wanted() -> None:
     with pytest.raises(ArtifactError, match="x has shape"):
         frozen([], np.float32, (1, 2), "x")

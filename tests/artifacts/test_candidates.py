@@ -1,4 +1,4 @@
-"""Candidate graphs against dictionaries of edges: evidence added, edges found."""
+"""Test candidate graphs against dictionaries of edges: adding evidence, finding edges."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ def test_a_graph_by_hand(graph: CandidateGraph) -> None:
     assert graph.pairs(slice(1, None)).tolist() == [[0, 7], [3, 5]]
     assert graph.column("name").tolist() == [1, 2, 3]
     assert graph.find(rows([(3, 5), (0, 6), (0, 5), (9, 9)])).tolist() == [2, -1, 0, -1]
-    assert graph.columns_but(("cosine", "what is not there")) == ("name",)
+    assert graph.columns_but(("cosine", "an unknown column")) == ("name",)
     assert graph.sources.dtype == graph.targets.dtype == np.int32
 
 
-def test_nobody_can_change_a_graph(graph: CandidateGraph) -> None:
+def test_a_graph_is_read_only(graph: CandidateGraph) -> None:
     with pytest.raises(ValueError, match="read-only"):
         graph.column("cosine")[0] = 1
     with pytest.raises(TypeError):
         graph.evidence["cosine"] = np.zeros(3, dtype=np.float32)  # type: ignore[index]
 
 
-def test_a_wrong_state_is_refused(graph: CandidateGraph) -> None:
+def test_invalid_columns_are_refused(graph: CandidateGraph) -> None:
     with pytest.raises(ArtifactError, match="targets has shape"):
         CandidateGraph(np.array([0, 1]), np.array([5]))
     with pytest.raises(ArtifactError, match="the evidence name has shape"):
         graph.with_evidence(name=np.zeros(2, dtype=np.float32))
-    with pytest.raises(ArtifactError, match="no channel gave the evidence 'csls'; there is cosine, name"):
+    with pytest.raises(ArtifactError, match="no channel gave the evidence 'csls'; available: cosine, name"):
         graph.column("csls")
-    with pytest.raises(ArtifactError, match="there is none"):
+    with pytest.raises(ArtifactError, match="available: none"):
         CandidateGraph(np.empty(0), np.empty(0)).column("cosine")
 
 

@@ -1,4 +1,4 @@
-"""States that graphs, partitions and subgraphs refuse."""
+"""Test that merged graphs, partitions and subgraphs refuse invalid arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from largegnn.artifacts import MergedGraph, Partition, Subgraph
 from largegnn.errors import ArtifactError
 
 
-def test_graphs_and_partitions_refuse_a_wrong_state() -> None:
+def test_graphs_and_partitions_refuse_invalid_arrays() -> None:
     with pytest.raises(ArtifactError, match="ascend from 0"):
         MergedGraph(np.array([0, 1]), np.array([0, 2, 1]), np.array([1]), np.array([1]), np.array([1, 1]))
     with pytest.raises(ArtifactError, match="add up"):

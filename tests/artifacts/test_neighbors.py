@@ -1,4 +1,4 @@
-"""The neighbours that a search finds: queries that have one, and their rows."""
+"""Test the neighbours that a search finds: queries with a neighbour, and their rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTHING = -np.inf
 
 
 def make(ids: dict[int, list[int]], k: int) -> Neighbors:
-    """Queries with their neighbours, whose scores are 1, 1/2, 1/3 and so on; fewer than k are filled up."""
+    """Queries with their neighbours, whose scores are 1, 1/2, 1/3 and so on; missing neighbours have the id -1."""
     queries = sorted(ids)
     rows = np.full((len(queries), k), -1)
     scores = np.full((len(queries), k), NOTHING, dtype=np.float32)
@@ -28,23 +28,23 @@ def make(ids: dict[int, list[int]], k: int) -> Neighbors:
 
 
 def test_answered_by_hand() -> None:
-    """The search of 4 found nothing."""
+    """The search for query 4 found nothing."""
     found = make({2: [20, 21], 4: [], 9: [22]}, 2)
     answered = found.answered()
     assert answered.queries.tolist() == [2, 9]
     assert answered.ids.tolist() == [[20, 21], [22, -1]]
     assert answered.scores.tolist() == [[1, 0.5], [1, NOTHING]]
-    assert answered.record == SearchRecord("flat", num_float64=3), "how it was found stays"
-    assert answered.answered() is answered, "nothing is copied where nothing is missing"
+    assert answered.record == SearchRecord("flat", num_float64=3), "the record of the search is kept"
+    assert answered.answered() is answered, "no copy if every query has a neighbour"
     assert found.queries.tolist() == [2, 4, 9]
 
 
-def test_a_neighbour_after_a_gap_is_an_answer_too() -> None:
+def test_a_query_with_a_neighbour_after_a_gap_is_kept() -> None:
     found = Neighbors(np.array([1]), np.array([[-1, 7]]), np.array([[NOTHING, 0.5]]))
     assert found.answered() is found
 
 
-def test_nothing_was_asked_or_answered() -> None:
+def test_no_queries_or_no_neighbours() -> None:
     none = make({}, 3)
     assert none.answered().ids.shape == (0, 3)
     silent = make({1: [], 2: []}, 3).answered()
@@ -96,6 +96,6 @@ def test_neighbors(neighbors: Neighbors) -> None:
         ("scores", np.zeros((3, 3)), "scores has shape"),
     ],
 )
-def test_neighbors_refuse_a_wrong_state(neighbors: Neighbors, field: str, value: object, message: str) -> None:
+def test_neighbors_refuse_invalid_fields(neighbors: Neighbors, field: str, value: object, message: str) -> None:
     with pytest.raises(ArtifactError, match=message):
         dataclasses.replace(neighbors, **{field: value})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Typed values as plain ones and back: everything that a stage finds out goes through JSON."""
+"""Test the conversion of dataclasses to JSON values and back: all outcomes of stages are stored in this way."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ def test_by_hand() -> None:
 
 
 @given(tree=TREES)
-def test_what_is_written_as_json_is_read_back(tree: Tree) -> None:
+def test_json_is_read_back(tree: Tree) -> None:
     assert from_plain(Tree, json.loads(json.dumps(to_plain(tree)))) == tree
 
 
-def test_what_is_left_out_has_its_default_and_a_whole_number_is_a_float_too() -> None:
+def test_missing_fields_have_defaults_and_integers_become_floats() -> None:
     assert from_plain(Leaf, {"number": 1}) == Leaf(1, None)
     size = from_plain(Tree, {**PLAIN, "size": 2}).size
     assert size == 2.0
@@ -103,7 +103,7 @@ def test_what_is_left_out_has_its_default_and_a_whole_number_is_a_float_too() ->
 
 def test_keys_of_mappings_are_written_as_text() -> None:
     assert to_plain({1: (2, 3)}) == {"1": [2, 3]}
-    assert to_plain(Leaf) is Leaf, "a class is no value"
+    assert to_plain(Leaf) is Leaf, "a class is not a value"
 
 
 @pytest.mark.parametrize(
@@ -150,25 +150,25 @@ def test_wrong_shapes_are_refused(field_name: str, value: object) -> None:
 
 
 @pytest.mark.parametrize("value", [None, 3, "x", [], [["number", 1]], {}])
-def test_what_is_no_such_value_at_all_is_refused(value: object) -> None:
+def test_values_that_are_not_mappings_are_refused(value: object) -> None:
     with pytest.raises(StorageError, match="a stored Leaf cannot be read"):
         from_plain(Leaf, value)
 
 
-def test_text_is_no_tuple_of_letters() -> None:
+def test_text_is_not_a_tuple() -> None:
     with pytest.raises(StorageError, match="cannot be read"):
         from_plain(tuple[str, ...], "abc")
     with pytest.raises(StorageError, match="cannot be read"):
         from_plain(tuple[str, ...], {"a": 1})
 
 
-def test_a_value_that_refuses_itself_is_refused() -> None:
+def test_an_error_of_the_class_is_raised_as_a_storage_error() -> None:
     assert from_plain(Positive, {"number": 1}) == Positive(1)
     with pytest.raises(StorageError, match="not positive"):
         from_plain(Positive, {"number": 0})
 
 
-def test_long_nonsense_is_not_repeated() -> None:
+def test_long_values_are_truncated_in_the_message() -> None:
     with pytest.raises(StorageError) as error:
         from_plain(Leaf, {"number": "x" * 10_000})
     assert len(str(error.value)) < 300
@@ -182,7 +182,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(values=st.dictionaries(st.sampled_from(sorted(PLAIN)), JSON, max_size=3))
-def test_any_json_is_read_whole_or_refused(values: dict[str, Any]) -> None:
+def test_any_json_is_read_completely_or_refused(values: dict[str, Any]) -> None:
     try:
         tree = from_plain(Tree, {**PLAIN, **values})
     except StorageError:

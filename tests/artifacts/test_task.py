@@ -1,4 +1,4 @@
-"""Tasks and tables of strings: wrong states, held-out anchors, look-ups."""
+"""Test tasks and tables of strings: invalid arrays, held-out anchors, look-ups."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from largegnn.errors import ArtifactError
         ("test_links", np.array([(0, 4)]), "allowed 5..10"),
     ],
 )
-def test_a_task_refuses_a_wrong_state(toy_task: AlignmentTask, field: str, value: object, message: str) -> None:
+def test_a_task_refuses_invalid_arrays(toy_task: AlignmentTask, field: str, value: object, message: str) -> None:
     with pytest.raises(ArtifactError, match=message):
         dataclasses.replace(toy_task, **{field: value})  # type: ignore[arg-type]
 
 
-def test_arrays_are_read_only_and_the_callers_stay_writable(toy_task: AlignmentTask) -> None:
+def test_arrays_are_read_only_and_those_of_the_caller_stay_writable(toy_task: AlignmentTask) -> None:
     with pytest.raises(ValueError, match="read-only"):
         toy_task.triples[0, 0] = 1
     array = np.zeros((1, 2), dtype=np.int32)
     array[0, 1] = 5
     dataclasses.replace(toy_task, train_links=array)
-    array[0, 1] = 6  # the caller's own array stays the caller's
+    array[0, 1] = 6  # the array of the caller is not changed
 
 
 def test_string_tables() -> None:
@@ -46,7 +46,7 @@ def test_string_tables() -> None:
 
 
 def test_anchors_are_held_out_where_few_valid_links_are_given() -> None:
-    """A handful of valid links is joined by every tenth anchor, best first; thirty stand for themselves."""
+    """With 3 valid links every tenth anchor becomes one; with 30 no anchor does."""
     ids = np.arange(200)
     links = np.stack([ids, ids + 200], axis=1)
     task = AlignmentTask(200, 200, 1, 1, np.array([[0, 0, 1], [200, 1, 201]]), links[:5], links[5:8], links[:0])
@@ -70,7 +70,7 @@ def test_take_by_hand() -> None:
             table.take(wrong)
 
 
-def test_take_touches_only_what_is_asked_for() -> None:
+def test_take_reads_only_the_wanted_strings() -> None:
     """A look-up in a table of millions must not copy it."""
 
     class Guarded(np.ndarray[tuple[int, ...], np.dtype[np.uint8]]):

@@ -1,4 +1,4 @@
-"""Literals written down in a test, and texts of them."""
+"""Make literals from rows written in a test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["literals_of"]
 
 
 def literals_of(rows: Sequence[tuple[int, str, str]]) -> Literals:
-    """Rows of entity, predicate and value as the artifact, without datatypes and languages."""
+    """Make `Literals` of rows (entity, predicate, value), without datatypes and languages."""
     ordered = sorted(rows)
     predicates = sorted({predicate for _, predicate, _ in ordered})
     none = np.zeros(len(ordered), dtype=np.int32)

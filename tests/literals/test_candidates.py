@@ -1,4 +1,4 @@
-"""Candidates by names and texts: equal names always, the nearest, and every cosine in its column."""
+"""Test candidates by names and texts: equal names, the nearest, and each cosine in its column."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def side(
 
 
 def test_by_hand() -> None:
-    """0 and 10 share a second name, 1 and 11 nearly a name, 2 and 12 only what they say."""
+    """0 and 10 share their second name, 1 and 11 have similar names, 2 and 12 have no name but similar texts."""
     source = side(
         {0: ["ada lovelace", "augusta king"], 1: ["alan turing"]},
         {0: "ada lovelace augusta king", 1: "alan turing", 2: "a very particular text"},
@@ -49,8 +49,8 @@ def test_by_hand() -> None:
     assert evidence[2, 12]["neighbors"] == 0.0
 
 
-def test_equal_names_are_candidates_whatever_is_nearer() -> None:
-    """Five sources and five targets of one name: 25 pairs, though only one nearest is asked for."""
+def test_equal_names_are_always_candidates() -> None:
+    """Five sources and five targets have one name: 25 pairs, although k is 1."""
     source = side({entity: ["smith"] for entity in range(5)}, dict.fromkeys(range(5), "smith"))
     target = side({entity: ["smith"] for entity in range(10, 15)}, dict.fromkeys(range(10, 15), "smith"))
     graph = literal_candidates(source, target, k=1)
@@ -58,7 +58,7 @@ def test_equal_names_are_candidates_whatever_is_nearer() -> None:
     assert graph.column("name").min() == pytest.approx(1.0, abs=1e-5)
 
 
-def test_a_name_of_thousands_is_bounded() -> None:
+def test_a_frequent_name_gives_few_pairs() -> None:
     count = 3_000
     source = side({entity: ["smith"] for entity in range(count)}, dict.fromkeys(range(count), "smith"))
     target = side({count: ["smith"]}, {count: "smith"})

@@ -1,4 +1,4 @@
-"""How alike two values of one kind are, by hand."""
+"""Test the similarity of two values of each kind by hand."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from largegnn.literals.profiles import KINDS
 )
 def test_by_hand(kind: str, left: str, right: str, low: float, high: float) -> None:
     compare = COMPARATORS[kind]
-    (found,) = compare([left], [right])
-    assert low - 1e-6 <= found <= high + 1e-6
-    assert compare([right], [left])[0] == pytest.approx(found)
+    (similarity,) = compare([left], [right])
+    assert low - 1e-6 <= similarity <= high + 1e-6
+    assert compare([right], [left])[0] == pytest.approx(similarity)
     assert len(compare([], [])) == 0
 
 

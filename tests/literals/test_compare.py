@@ -1,4 +1,4 @@
-"""The step `literals`: what reviewers chose to look at teaches nothing about all others."""
+"""Test the step `literals`: nothing is learnt from reviewed pairs, and forbidden pairs never appear."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NONE = np.empty((0, 2), dtype=np.int32)
 
 
 def named_world() -> tuple[AlignmentTask, TaskNames, Literals]:
-    """Entity i of either side has the same name and a note; from the 80th on the names differ, the notes agree."""
+    """Entity i of both sides has the same name and the same note; from entity 80 on the names differ."""
     rng = np.random.default_rng(0)
     words = ["".join(rng.choice(list("abcdefghijklmnop"), 6)) for _ in range(4 * COUNT)]
     rows = []
@@ -27,7 +27,7 @@ def named_world() -> tuple[AlignmentTask, TaskNames, Literals]:
             rows += [(entity, 0, name), (entity, 1, f"a note on {words[2 * COUNT + number]} and no more")]
     owners, predicates, texts = zip(*rows, strict=True)
     none = np.zeros(len(rows))
-    found = Literals(
+    literals = Literals(
         np.array(owners), np.array(predicates), StringTable.from_strings(texts), none, none,
         StringTable.from_strings(["http://x.org/label", "http://x.org/note"]), StringTable.from_strings([""]),
         StringTable.from_strings([""]),
@@ -37,30 +37,30 @@ def named_world() -> tuple[AlignmentTask, TaskNames, Literals]:
     triples = np.concatenate([chain, chain + np.array([COUNT, 1, COUNT])])
     identifiers = StringTable.from_strings(f"Q{number}" for number in range(2 * COUNT))
     names = TaskNames(identifiers, StringTable.from_strings("rs"))
-    return AlignmentTask(COUNT, COUNT, 1, 1, triples, NONE, NONE, NONE), names, found
+    return AlignmentTask(COUNT, COUNT, 1, 1, triples, NONE, NONE, NONE), names, literals
 
 
-def compare(task: AlignmentTask, names: TaskNames, found: Literals) -> LiteralsResult:
-    return compare_literals(task, names, found, ("structure", "literals"), ProtocolSettings(), CompareSettings(), 0)
+def compare(task: AlignmentTask, names: TaskNames, literals: Literals) -> LiteralsResult:
+    return compare_literals(task, names, literals, ("structure", "literals"), ProtocolSettings(), CompareSettings(), 0)
 
 
-def test_reviewed_seeds_teach_no_weights_and_leave_the_anchors() -> None:
-    task, names, found = named_world()
-    # A reviewer was shown the hard pairs: those whose names differ.
+def test_reviewed_seeds_change_neither_weights_nor_anchors() -> None:
+    task, names, literals = named_world()
+    # A reviewer was shown only the pairs whose names differ.
     hard = np.array([(number, COUNT + number) for number in range(80, COUNT)])
-    without = compare(task, names, found)
+    without = compare(task, names, literals)
     seeded = dataclasses.replace(task, train_links=hard)
-    taught = compare(seeded, names, found)
-    reviewed = compare(dataclasses.replace(seeded, reviewed=hard), names, found)
+    taught = compare(seeded, names, literals)
+    reviewed = compare(dataclasses.replace(seeded, reviewed=hard), names, literals)
     assert reviewed.outcome.weights == without.outcome.weights
     assert taught.outcome.weights != without.outcome.weights, "given seeds are believed to be a sample"
     assert reviewed.outcome.num_anchors == without.outcome.num_anchors > 30
 
 
 def test_forbidden_pairs_are_in_no_evidence() -> None:
-    task, names, found = named_world()
+    task, names, literals = named_world()
     wrong = np.array([(0, COUNT), (1, COUNT + 1)])
-    made = compare(dataclasses.replace(task, forbidden=wrong), names, found).literal_evidence
-    held = {tuple(pair) for pair in made.pairs.tolist()} | {tuple(pair) for pair in made.anchors.tolist()}
-    assert not held & {(0, COUNT), (1, COUNT + 1)}
-    assert (2, COUNT + 2) in held
+    evidence = compare(dataclasses.replace(task, forbidden=wrong), names, literals).literal_evidence
+    pairs = {tuple(pair) for pair in evidence.pairs.tolist()} | {tuple(pair) for pair in evidence.anchors.tolist()}
+    assert not pairs & {(0, COUNT), (1, COUNT + 1)}
+    assert (2, COUNT + 2) in pairs

@@ -1,4 +1,4 @@
-"""Text encoders: the nearest by meaning, a model folder that is not there, and what is no vector."""
+"""Test text encoders: the nearest by meaning, a missing model folder, and results that are not vectors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from largegnn.literals.encoders import encode_texts, nearest_meanings, text_enco
 from tests.literals.test_candidates import side
 
 
-def test_the_nearest_are_the_nearest() -> None:
+def test_the_nearest_are_those_of_all_products() -> None:
     rng = np.random.default_rng(0)
     left, right = (rng.normal(size=(count, 8)).astype(np.float32) for count in (40, 30))
     rows = nearest_meanings(left, right, 3)
@@ -25,7 +25,7 @@ def test_the_nearest_are_the_nearest() -> None:
     assert len(nearest_meanings(left, right[:2], 3)[0]) == 80
 
 
-def test_meanings_join_what_letters_do_not() -> None:
+def test_meanings_find_pairs_that_share_no_letters() -> None:
     source, target = side({0: ["dog"]}, {0: "dog"}), side({5: ["hound"], 6: ["cat"]}, {5: "hound", 6: "cat"})
     vectors = np.eye(2, dtype=np.float32)
     assert len(literal_candidates(source, target, k=1)) == 0
@@ -35,14 +35,14 @@ def test_meanings_join_what_letters_do_not() -> None:
 
 
 @pytest.mark.parametrize("name", ["model2vec", "sentence_transformers"])
-def test_a_model_that_is_not_there(name: str, tmp_path: Path) -> None:
+def test_a_missing_model_folder_is_refused(name: str, tmp_path: Path) -> None:
     for model in ("", str(tmp_path / "nowhere")):
         with pytest.raises(InputError, match="needs the folder of a model"):
             encode_texts(name, ["a"], model)
 
 
 def twice(texts: Sequence[str], model: str) -> FloatArray:
-    """An encoder as a user writes one."""
+    """An encoder as a user may write it: all numbers are the model's name."""
     return np.full((len(texts), 3), float(model), dtype=np.float32)
 
 
@@ -50,12 +50,12 @@ def test_vectors_are_checked_and_have_length_one() -> None:
     address = f"{__name__}:twice"
     assert np.linalg.norm(encode_texts(address, ["a", "b"], "2"), axis=1) == pytest.approx([1.0, 1.0])
     assert not encode_texts(address, ["a"], "0").any()
-    with pytest.raises(InputError, match="gave no vectors"):
+    with pytest.raises(InputError, match="returned no valid vectors"):
         encode_texts(address, ["a"], "nan")
 
 
 @pytest.mark.parametrize("name", ["nonsense", "tests.nowhere:twice", f"{__name__}:nothing"])
-def test_an_unknown_encoder_is_refused_with_the_known_ones(name: str) -> None:
+def test_an_unknown_encoder_is_refused_and_the_known_are_listed(name: str) -> None:
     with pytest.raises(InputError) as error:
         text_encoder(name)
     assert error.value.expected == "one of model2vec, sentence_transformers, or module:function"

@@ -1,4 +1,4 @@
-"""What predicates hold is told by looking; well-known names are names."""
+"""Test that the kind of a predicate follows from its values, and that well-known predicates hold names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which texts of an entity are compared: its names, all it says, what its neighbours are called."""
+"""Test the texts of an entity that are compared: its names, all its values, the names of its neighbours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from largegnn.artifacts import StringTable
 from largegnn.literals.profiles import profile_predicates
-from largegnn.literals.texts import class_relations, identifier_names, is_readable, neighbor_texts, texts_of_side
+from largegnn.literals.texts import class_relations, identifier_names, iris_are_words, neighbor_texts, texts_of_side
 from tests.literals.made_literals import literals_of
 
 
@@ -30,7 +30,7 @@ def test_names_and_documents() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "readable"),
+    ("names", "are_words"),
     [
         (["http://dbpedia.org/resource/Ada_Lovelace", "http://dbpedia.org/resource/Kurt_G%C3%B6del"], True),
         (["http://www.wikidata.org/entity/Q7259", "http://www.wikidata.org/entity/Q41390"], False),
@@ -40,10 +40,10 @@ def test_names_and_documents() -> None:
         ([], False),
     ],
 )
-def test_opaque_ids_are_no_names(names: list[str], readable: bool) -> None:
+def test_opaque_ids_are_not_names(names: list[str], are_words: bool) -> None:
     table = StringTable.from_strings(names)
-    assert is_readable(table, 0, len(names)) == readable
-    assert bool(identifier_names(table, 0, len(names))) == readable
+    assert iris_are_words(table, 0, len(names)) == are_words
+    assert bool(identifier_names(table, 0, len(names))) == are_words
 
 
 def test_identifiers_are_decoded_and_split() -> None:

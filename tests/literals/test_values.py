@@ -1,4 +1,4 @@
-"""Values read as what they are, and never a failure."""
+"""Test that numbers, dates, codes, coordinates and truth values are parsed, and that no text makes parsing fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole or not at all: files, several files, folders."""
+"""Test that files, groups of files and folders are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_all_files_or_none(tmp_path: Path) -> None:
     assert content_of(tmp_path) == {"one": "before"}
 
 
-def test_a_full_disk_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_full_disk_has_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -82,16 +82,18 @@ def test_a_folder_that_cannot_be_renamed_leaves_what_was_there(tmp_path: Path, m
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_no_two_partials_have_one_name(tmp_path: Path) -> None:
+def test_temporary_names_are_unique(tmp_path: Path) -> None:
     names = {partial_path(tmp_path / "x").name for _ in range(100)}
     assert len(names) == 100
     script = "from largegnn.machine.atomic import partial_path as p; from pathlib import Path; print(p(Path('x')).name)"
-    other = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.strip()
-    assert other.split("-")[0] not in {name.split("-")[0] for name in names}, "the process is in the name"
+    other_name = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    assert other_name.split("-")[0] not in {name.split("-")[0] for name in names}, "the name contains the process id"
     write_text(tmp_path / ("n" * 255), "the longest name there is")
 
 
-def test_only_our_own_leftovers_are_swept(tmp_path: Path) -> None:
+def test_only_our_own_temporary_files_are_removed(tmp_path: Path) -> None:
     for path in (partial_path(tmp_path / "deep" / "er" / "x"), tmp_path / "download.zip.partial", tmp_path / "x"):
         write_text(path, "x")
     write_text(partial_path(tmp_path / "folder") / "deep" / "x", "x")

@@ -5,7 +5,7 @@ from typing import Any
 from largegnn.machine.compiled import compiled
 
 
-def test_what_cannot_be_kept_on_disk_is_compiled_all_the_same() -> None:
+def test_a_function_that_cannot_be_cached_is_compiled() -> None:
     namespace: dict[str, Any] = {}
-    exec("def add(a, b):\n    return a + b", namespace)  # a function without a file has no place to be kept in
+    exec("def add(a, b):\n    return a + b", namespace)  # a function without a file has no cache folder
     assert compiled(namespace["add"])(1, 2) == 3

@@ -1,4 +1,4 @@
-"""How threads wait for each other is set by our own programs, and what the user chose stays."""
+"""Test that our programs set short spins for OpenMP threads, and that values set by the user are kept."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def test_the_command_line_sets_a_short_spin_before_it_loads_what_reads_it() -> N
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_the_user_chose_stays(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for other in NAMES:
-        monkeypatch.delenv(other, raising=False)
+def test_values_of_the_user_are_kept(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in NAMES:
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv(name, "7")
     assert spin_variables() == {name: "7"}
     set_short_spins()
-    assert {other: os.environ[other] for other in NAMES if other in os.environ} == {name: "7"}
+    assert {variable: os.environ[variable] for variable in NAMES if variable in os.environ} == {name: "7"}

@@ -1,4 +1,4 @@
-"""One process at a time, and none held up by one that was killed."""
+"""Test that one process at a time holds a lock, and that the lock of a killed process is released."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def test_one_holder(tmp_path: Path) -> None:
     assert file.exists()
 
 
-def test_an_error_inside_lets_go(tmp_path: Path) -> None:
+def test_an_error_inside_releases_the_lock(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="mine"), hold(tmp_path / ".lock", wait=False):
         raise RuntimeError("mine")
     with hold(tmp_path / ".lock", wait=False) as held:
         assert held
 
 
-def test_a_killed_holder_lets_go(tmp_path: Path) -> None:
+def test_the_lock_of_a_killed_process_is_released(tmp_path: Path) -> None:
     file = tmp_path / ".lock"
     other = subprocess.Popen([sys.executable, "-c", HOLDER, str(file)], stdout=subprocess.PIPE, text=True)
     try:
@@ -57,7 +57,7 @@ def test_a_killed_holder_lets_go(tmp_path: Path) -> None:
         other.communicate()
 
 
-def test_who_waits_comes_next(tmp_path: Path) -> None:
+def test_a_waiting_thread_gets_the_lock_next(tmp_path: Path) -> None:
     file, order = tmp_path / ".lock", list[str]()
 
     def wait() -> None:
@@ -81,26 +81,26 @@ def test_folders_and_places_are_refused_to_others(tmp_path: Path) -> None:
             with pytest.raises(StorageError, match="another process"), hold_place(tmp_path / "run"):
                 pass
             assert not (tmp_path / "other").exists()
-    assert [path.name for path in tmp_path.iterdir()] == ["run"], "nothing of a place's lock stays"
+    assert [path.name for path in tmp_path.iterdir()] == ["run"], "the lock file of a path is removed"
     for refuse in (hold_folder, hold_place):
         with pytest.raises(InputError, match="cannot be written"), refuse(Path("/proc/nowhere/run")):
             pass
 
 
 def test_places_are_held_by_one_of_many(tmp_path: Path) -> None:
-    """Each removes the lock's file while it holds it; no two are inside at once all the same."""
-    inside, most, done = 0, 0, 0
+    """Each thread removes the lock file while it holds the lock; still no two threads are inside at the same time."""
+    inside, max_inside, done = 0, 0, 0
     guard = threading.Lock()
 
     def work() -> None:
-        nonlocal inside, most, done
+        nonlocal inside, max_inside, done
         count = 0
         while count < 20:
             try:
                 with hold_place(tmp_path / "run"):
                     with guard:
                         inside += 1
-                        most = max(most, inside)
+                        max_inside = max(max_inside, inside)
                     time.sleep(0.0005)
                     with guard:
                         inside -= 1
@@ -114,4 +114,4 @@ def test_places_are_held_by_one_of_many(tmp_path: Path) -> None:
         worker.start()
     for worker in workers:
         worker.join(60)
-    assert (most, done) == (1, 80)
+    assert (max_inside, done) == (1, 80)

@@ -1,4 +1,4 @@
-"""Mapped files: which one an array is from, and that forgetting its pages loses nothing but memory."""
+"""Test which file an array is mapped from, and that releasing its pages loses no data."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from largegnn.machine.mapped_file import file_behind, forget_pages
 def _resident_mb() -> float:
     status = Path("/proc/self/status")
     if not status.exists():
-        pytest.skip("this system does not say how much memory a process has")
-    line = next(each for each in status.read_text().splitlines() if each.startswith("RssFile"))
+        pytest.skip("this system does not report the memory of a process")
+    line = next(line for line in status.read_text().splitlines() if line.startswith("RssFile"))
     return int(line.split()[1]) / 1024
 
 
@@ -29,7 +29,7 @@ def test_forgotten_pages_are_read_again(tmp_path: Path) -> None:
     assert float(part.sum()) == total
 
 
-def test_what_is_no_file_is_left_alone(tmp_path: Path) -> None:
+def test_arrays_in_memory_stay_as_they_are(tmp_path: Path) -> None:
     rows = np.ones((3, 2))
     forget_pages(rows)
     assert file_behind(rows) is None

@@ -1,4 +1,4 @@
-"""Pieces of work: results in order, a bounded number under way, by threads or by the workers of a cluster."""
+"""Test pieces of work: results in order, few pieces in progress, by threads or by the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def test_ranges_cover_all_rows() -> None:
 
 def test_results_are_in_the_order_of_the_pieces(processors: int) -> None:
     values, go_on = list(range(50)), threading.Event()
-    assert list(map_pieces(total, pieces(50, 3), values)) == [sum(values[at : at + 3]) for at in range(0, 50, 3)]
+    assert list(map_pieces(total, pieces(50, 3), values)) == [
+        sum(values[start : start + 3]) for start in range(0, 50, 3)
+    ]
     assert by_all_processors(lambda start, stop: stop - start, 50, 20) == [20, 20, 10]
     assert by_all_processors(lambda start, stop: stop - start, 0, 20) == []
     assert list(map_pieces(total, [], values)) == []
@@ -103,10 +105,10 @@ def test_an_error_of_a_piece_is_raised_in_its_place() -> None:
 
 def test_workers_of_a_cluster_are_used_where_they_are_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     values, workers = list(range(40)), PickledPool(num_workers=2)
-    expected = [sum(values[at : at + 7]) for at in range(0, 40, 7)]
+    expected = [sum(values[start : start + 7]) for start in range(0, 40, 7)]
 
     def computed(**options: Any) -> int:
-        """How many pieces the workers computed."""
+        """The number of pieces that the workers computed."""
         before = workers.made["total"]
         assert list(map_pieces(total, pieces(40, 7), values, **options)) == expected
         return workers.made["total"] - before
@@ -130,9 +132,7 @@ def test_workers_of_a_cluster_are_used_where_they_are_faster(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("number", [1, 64])
-def test_a_result_of_the_background_is_given_and_errors_are_raised(
-    monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_results_and_errors_of_background_work(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setattr(module, "num_processors", lambda: number)
     assert in_background(lambda: 7)() == 7
     with pytest.raises(ValueError, match="not 2"):
@@ -152,10 +152,10 @@ def test_with_many_processors_the_background_begins_at_once(monkeypatch: pytest.
     wait = in_background(work)
     assert done.wait(10)
     wait()
-    assert found == ["of the caller"], "the workers in use are such a variable"
+    assert found == ["of the caller"], "context variables are passed on, such as the workers in use"
 
 
-def test_with_few_it_begins_when_its_result_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_few_processors_the_work_begins_when_its_result_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "num_processors", lambda: 2)
     found: list[int] = []
     wait = in_background(lambda: found.append(1))

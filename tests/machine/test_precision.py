@@ -21,7 +21,7 @@ def _restored() -> Iterator[None]:
     MATMUL.fp32_precision = before
 
 
-def test_the_oldest_torch_allowed_knows_the_switch() -> None:
+def test_the_oldest_torch_allowed_has_the_flag() -> None:
     requirements = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
     (torch_requirement,) = (text for text in requirements if re.match(r"torch\b", text))
     lowest = re.fullmatch(r"torch>=(\d+)\.(\d+)", torch_requirement)
@@ -31,7 +31,7 @@ def test_the_oldest_torch_allowed_knows_the_switch() -> None:
 
 @pytest.mark.parametrize(("precision", "inside"), [("tf32", "tf32"), ("float32", "ieee")])
 @pytest.mark.parametrize("before", ["tf32", "ieee"])
-def test_training_shortens_products_only_where_asked(precision: Precision, inside: str, before: str) -> None:
+def test_training_has_reduced_precision_only_if_set(precision: Precision, inside: str, before: str) -> None:
     MATMUL.fp32_precision = before
     with training_precision(precision):
         assert MATMUL.fp32_precision == inside
@@ -44,7 +44,7 @@ def fail_inside() -> None:
         raise ZeroDivisionError
 
 
-def test_what_is_compared_is_never_shortened_and_all_is_restored() -> None:
+def test_full_precision_is_set_and_the_flags_are_restored() -> None:
     MATMUL.fp32_precision = "tf32"
     before = MATMUL.allow_fp16_reduced_precision_reduction
     with pytest.raises(ZeroDivisionError):

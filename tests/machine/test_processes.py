@@ -1,4 +1,4 @@
-"""Helpers end with their parents; tested by real processes and real signals."""
+"""Test with real processes and signals that helpers compute, fail and end with their parents."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def answer_unpicklable() -> Any:
 
 
 def hold_the_interpreter(seconds: int) -> None:
-    """As METIS does: no other thread of the process runs."""
+    """Hold the GIL, as METIS does: no other thread of the process runs."""
     ctypes.PyDLL(None).sleep(seconds)
 
 
@@ -70,7 +70,9 @@ def helper() -> Iterator[HelperProcess]:
         yield process
 
 
-def test_work_is_done_elsewhere_in_order(helper: HelperProcess, capfd: pytest.CaptureFixture[str]) -> None:
+def test_tasks_are_computed_in_another_process_in_order(
+    helper: HelperProcess, capfd: pytest.CaptureFixture[str]
+) -> None:
     futures = [helper.submit(add, number, 1) for number in range(20)]
     assert [future.result(30) for future in futures] == list(range(1, 21))
     pids = {helper.submit(own_pid).result(30) for _ in range(3)}
@@ -82,7 +84,7 @@ def test_work_is_done_elsewhere_in_order(helper: HelperProcess, capfd: pytest.Ca
     assert capfd.readouterr().out == ""
 
 
-def test_what_fails_is_told_with_its_traceback(helper: HelperProcess) -> None:
+def test_an_error_has_its_traceback(helper: HelperProcess) -> None:
     with pytest.raises(HelperError, match="the process for adding failed: ") as caught:
         helper.submit(refuse).result(30)
     assert "a bad file" in "".join(caught.value.__notes__)
@@ -90,10 +92,10 @@ def test_what_fails_is_told_with_its_traceback(helper: HelperProcess) -> None:
     for function, arguments in ((answer_unpicklable, ()), (sys.exit, (3,))):
         with pytest.raises(HelperError, match=r"TypeError|SystemExit"):
             helper.submit(function, *arguments).result(30)
-    assert helper.submit(add, 1, 1).result(30) == 2, "the helper goes on"
+    assert helper.submit(add, 1, 1).result(30) == 2, "the helper is still usable"
 
 
-def test_a_killed_helper_is_a_clear_error_and_replaced(helper: HelperProcess) -> None:
+def test_a_killed_helper_is_a_clear_error_and_a_new_one_is_started(helper: HelperProcess) -> None:
     pid = helper.submit(own_pid).result(30)
     waiting, next_one = helper.submit(sleep, 60), helper.submit(add, 1, 1)
     os.kill(pid, signal.SIGKILL)
@@ -123,12 +125,12 @@ def test_leaving_kills_within_a_second(tmp_path: Path) -> None:
     helper.close()
 
 
-def test_one_that_was_never_used_costs_nothing() -> None:
+def test_a_helper_that_was_never_used_can_be_closed() -> None:
     with HelperProcess():
         pass
 
 
-def test_it_lives_longer_than_the_thread_that_first_used_it(helper: HelperProcess) -> None:
+def test_a_helper_outlives_the_thread_that_first_used_it(helper: HelperProcess) -> None:
     """Linux kills a child when the thread that started it ends."""
     found: list[int] = []
     thread = threading.Thread(target=lambda: found.append(helper.submit(own_pid).result(30)))
@@ -138,7 +140,7 @@ def test_it_lives_longer_than_the_thread_that_first_used_it(helper: HelperProces
     assert helper.submit(own_pid).result(30) == found[0]
 
 
-# A program without a guarded main part, with a function of its own.
+# A script without `if __name__ == "__main__"`, with a function that cannot be sent.
 SCRIPT = """
 import os, sys, time
 from pathlib import Path
@@ -248,7 +250,7 @@ except Interrupted:
 """
 
 
-def test_a_second_signal_ends_at_once_but_an_echo_does_not(tmp_path: Path) -> None:
+def test_a_second_signal_ends_the_process_but_a_repetition_does_not(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", TWICE], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -261,7 +263,7 @@ def test_a_second_signal_ends_at_once_but_an_echo_does_not(tmp_path: Path) -> No
         assert process.wait(10) == -signal.SIGTERM
 
 
-def test_what_was_ignored_stays_ignored_and_other_threads_change_nothing() -> None:
+def test_ignored_signals_stay_ignored_and_only_the_main_thread_sets_handlers() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
         thread = threading.Thread(target=install_signal_handlers)

@@ -20,7 +20,7 @@ Shown = list[tuple[str, int, int]]
 def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[module._Display]:
     """A display of its own, which refreshes often."""
     fresh = module._Display()
-    for name, value in (("_display", fresh), ("_OF_BARS", 0.005), ("_OF_LINES", 0.005)):
+    for name, value in (("_display", fresh), ("_BAR_INTERVAL", 0.005), ("_LINE_INTERVAL", 0.005)):
         monkeypatch.setattr(module, name, value)
     yield fresh
     fresh.interval = 3_600  # its thread ends with the process
@@ -28,7 +28,7 @@ def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[module._Display]:
 
 @pytest.fixture
 def shown(display: module._Display, monkeypatch: pytest.MonkeyPatch) -> list[Shown]:
-    """What is drawn: description, depth and amount of each piece of work."""
+    """The list of drawings: description, depth and amount of each piece of work."""
     drawn: list[Shown] = []
 
     def draw(_: Console, works: Sequence[Work]) -> None:
@@ -40,7 +40,7 @@ def shown(display: module._Display, monkeypatch: pytest.MonkeyPatch) -> list[Sho
 
 
 def wait_for(shown: list[Shown], *descriptions: str) -> Shown:
-    """What is drawn when exactly these are open."""
+    """The drawing in which exactly these pieces of work are open."""
     shown.clear()
     until = time.monotonic() + 10
     while time.monotonic() < until:
@@ -73,7 +73,7 @@ def test_work_inside_work_is_shown_below_it(shown: list[Shown]) -> None:
         wait_for(shown, "search")
 
 
-def test_what_takes_but_a_moment_is_not_shown(display: module._Display, shown: list[Shown]) -> None:
+def test_short_work_is_not_shown(display: module._Display, shown: list[Shown]) -> None:
     display.interval = 0.2
     for _ in range(3):
         with progress("blink", 1) as work:
@@ -81,7 +81,7 @@ def test_what_takes_but_a_moment_is_not_shown(display: module._Display, shown: l
     assert shown == []
 
 
-def test_many_threads_count_into_one_number_and_open_their_own(shown: list[Shown]) -> None:
+def test_many_threads_advance_common_work_and_open_their_own(shown: list[Shown]) -> None:
     def count(work: Work) -> None:
         with progress("own") as own:
             for _ in range(2_000):
@@ -95,7 +95,7 @@ def test_many_threads_count_into_one_number_and_open_their_own(shown: list[Shown
         for thread in threads:
             thread.join()
     assert work.done == 8_000
-    # Work of another thread is not inside ours.
+    # The work of a thread is not nested in the work of another thread.
     assert {depth for works in shown for _, depth, _ in works} <= {0}
 
 
@@ -157,7 +157,7 @@ def _shown(text: str) -> set[str]:
     return {part for part in ("3/10 epochs", "7 steps") if part in text}
 
 
-def test_live_bars_leave_the_log_whole(display: module._Display) -> None:
+def test_lines_of_the_log_appear_between_live_bars(display: module._Display) -> None:
     console, written = terminal()
     handler = RichHandler(console=console, show_path=False)
     logger = logging.getLogger("largegnn.test_progress")
@@ -177,6 +177,6 @@ def test_live_bars_leave_the_log_whole(display: module._Display) -> None:
     assert "3/10 epochs" in text
     assert "  epoch" in text
     assert "7 steps" in text
-    # The line stands alone, and the cursor that the bars hid is back.
+    # The line has no bar in it, and the cursor that the bars hid is shown again.
     assert any(line.rstrip().endswith("a line of the log") for line in text.splitlines())
     assert text.count("\x1b[?25h") == text.count("\x1b[?25l") > 0

@@ -1,7 +1,8 @@
-"""The values that pass between steps: frozen dataclasses of numpy arrays, checked on creation.
+"""Define the values that steps pass to each other: frozen dataclasses of numpy arrays, checked on creation.
 
-One id space for entities: 0 .. num_source_entities - 1 are the source's, the target's follow. Relations are numbered
-the same way and never shared. Arrays are read-only, so that no step can change the result of another one.
+Entities of both graphs have ids in one range: 0 to num_source_entities - 1 are the source's, the target's follow.
+Relations are numbered in the same way; the two graphs share no relation. Arrays are read-only, so that no step can
+change the result of another step.
 """
 
 from __future__ import annotations

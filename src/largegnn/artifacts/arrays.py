@@ -1,4 +1,4 @@
-"""The arrays that pass between steps: their types, the checks of an artifact on creation, and sets of pairs."""
+"""Check and freeze the arrays of artifacts, and look up pairs of ids in sets of pairs."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ __all__ = [
     "pair_keys",
 ]
 
-IntArray = npt.NDArray[Any]  # whole numbers: ids in int32, offsets in int64
+IntArray = npt.NDArray[Any]  # integers: ids in int32, offsets in int64
 FloatArray = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 
 
 def frozen(array: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int | None, ...], name: str) -> IntArray:
-    """A read-only, contiguous view of `array`; refuses another shape (None = any length)."""
+    """A read-only, contiguous view of `array`; an `ArtifactError` if it has not this `shape` (None: any length)."""
     result = np.ascontiguousarray(array, dtype=dtype).view()
     if result.size == 0 and len(shape) == 2 and shape[1] is not None and not (shape[0] or 0) * shape[1]:
         result = result.reshape(shape[0] or 0, shape[1])
     matches = len(shape) == result.ndim and all(
-        want in (None, have) for want, have in zip(shape, result.shape, strict=True)
+        wanted in (None, actual) for wanted, actual in zip(shape, result.shape, strict=True)
     )
     if not matches:
         raise ArtifactError(f"{name} has shape {result.shape}, expected {shape}")
@@ -44,35 +44,35 @@ def frozen(array: npt.ArrayLike, dtype: npt.DTypeLike, shape: tuple[int | None, 
 def freeze_fields(
     artifact: object, names: Iterable[str], dtype: npt.DTypeLike, shape: tuple[int | None, ...] = (None,)
 ) -> None:
-    """Replace these fields of a frozen dataclass by read-only arrays of this type and shape."""
+    """Replace the fields `names` of a frozen dataclass by read-only arrays of this type and shape."""
     for name in names:
         object.__setattr__(artifact, name, frozen(getattr(artifact, name), dtype, shape, name))
 
 
 def check_range(array: IntArray, low: int, high: int, name: str) -> None:
-    """Refuse values outside low <= value < high."""
+    """Raise an `ArtifactError` unless low <= value < high for all values."""
     if array.size and (int(array.min()) < low or int(array.max()) >= high):
-        raise ArtifactError(f"{name} holds {int(array.min())}..{int(array.max())}, allowed {low}..{high - 1}")
+        raise ArtifactError(f"{name} has values {int(array.min())}..{int(array.max())}, allowed {low}..{high - 1}")
 
 
 def check_offsets(ptr: IntArray, total: int, name: str) -> None:
-    """Refuse CSR offsets that do not ascend from 0 to `total`."""
+    """Raise an `ArtifactError` unless the CSR offsets `ptr` ascend from 0 to `total`."""
     if ptr.size == 0 or ptr[0] != 0 or ptr[-1] != total or bool(np.any(np.diff(ptr) < 0)):
         raise ArtifactError(f"{name} must ascend from 0 to {total}")
 
 
 def pair_keys(pairs: IntArray) -> IntArray:
-    """One number for each pair (p, 2), in the order of (source, target)."""
+    """Pack each pair (p, 2) of ids into one number; the numbers have the order of the pairs."""
     keys: IntArray = pairs[:, 0].astype(np.int64) << 32 | pairs[:, 1].astype(np.int64)
     return keys
 
 
 def are_among(pairs: IntArray, links: IntArray) -> Mask:
-    """Which of the pairs (p, 2) are among the links (k, 2), (p,)."""
+    """Whether each of the pairs (p, 2) is among the links (k, 2), (p,)."""
     if not len(links):
         return np.zeros(len(pairs), dtype=bool)
-    # Not np.isin: it hashes, and numbers packed like these collide, which is a hundred times slower.
+    # np.isin would hash the keys, and keys packed like these collide, which is a hundred times slower.
     wanted, known = pair_keys(pairs), np.sort(pair_keys(links))
-    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    found: Mask = known[place] == wanted
-    return found
+    position = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    is_among: Mask = known[position] == wanted
+    return is_among

@@ -1,9 +1,9 @@
-"""The neighbours that a search finds, and the candidates of an alignment with the evidence for each.
+"""Define the neighbours that a search finds, and the candidate pairs of an alignment with the evidence for each pair.
 
 A `CandidateGraph` is bipartite: one edge for each pair (source, target) that any channel proposed, with named columns
-of evidence. Structure gives `cosine` and `csls`, rules give `support`; scoring, selection and confidence use this
-graph alone, and explanations show its columns.
-Memory: 8 bytes an edge and 4 for each column.
+of evidence. The structure of the graphs gives `cosine` and `csls`, rules give `support`. Scoring, selection and
+confidence use only this graph, and explanations show its columns.
+Memory: for each edge 8 bytes, and 4 bytes for each column.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ __all__ = ["CandidateGraph", "EdgeRanks", "Neighbors", "SearchRecord"]
 class SearchRecord:
     """How a search was done.
 
-    `method` is the searcher used, `recall` its recall on a sample of `recall_sample` queries (None: the search was
-    exact); `num_float32` and `num_float64` count the queries for which a faster pass was not conclusive, so that one
-    of that precision followed.
+    `method` is the name of the searcher, `recall` its recall on a sample of `recall_sample` queries (None: the search
+    was exact). `num_float32` and `num_float64` count the queries that were searched again in that precision, because
+    the search in a lower precision was not conclusive.
     """
 
     method: str
@@ -40,10 +40,10 @@ class SearchRecord:
 
 @dataclass(frozen=True, eq=False)
 class Neighbors:
-    """For each query the nearest entities of the other side, best first.
+    """The nearest entities of the other side for each query, best first.
 
-    `queries` (q,) ids, ascending; `ids` (q, k), -1 where there are fewer than k; `scores` (q, k) cosine, higher is
-    closer, -inf where there is no neighbour. Inside a searcher, ids are row numbers.
+    `queries` (q,) are entity ids, ascending. `ids` (q, k) are the neighbours, -1 if there are fewer than k; `scores`
+    (q, k) are cosines, higher is closer, -inf if there is no neighbour. Inside a searcher, ids are row numbers.
     """
 
     queries: IntArray
@@ -60,12 +60,12 @@ class Neighbors:
 
     @classmethod
     def none(cls, k: int) -> Neighbors:
-        """No query: the result of a search that was not made."""
+        """The result of a search without queries."""
         return cls(np.empty(0), np.empty((0, k)), np.empty((0, k), dtype=np.float32))
 
     @property
     def k(self) -> int:
-        """How many neighbours a query may have."""
+        """The maximum number of neighbours of a query."""
         return int(self.ids.shape[1])
 
     def answered(self) -> Neighbors:
@@ -76,12 +76,12 @@ class Neighbors:
         return Neighbors(self.queries[rows], self.ids[rows], self.scores[rows], self.record)
 
     def of(self, entities: IntArray) -> Neighbors:
-        """What was found for these entities (m,), ascending, all of them queries."""
+        """The neighbours of some `entities` (m,), ascending; each of them must be a query."""
         rows = self.row_of(entities)
         return Neighbors(self.queries[rows], self.ids[rows], self.scores[rows], self.record)
 
     def row_of(self, entities: IntArray) -> IntArray:
-        """The row of each of these entities (m,) among the queries, (m,); -1 for those that are not queries."""
+        """The row of each entity (m,) among the queries, (m,); -1 for an entity that is not a query."""
         if not len(self.queries):
             return np.full(len(entities), -1, dtype=np.int64)
         row = np.minimum(np.searchsorted(self.queries, entities), len(self.queries) - 1)
@@ -89,7 +89,7 @@ class Neighbors:
 
 
 class EdgeRanks(NamedTuple):
-    """The rank of each edge (e,) among those of its source, and among those of its target; 1 = best."""
+    """The rank of each edge (e,) among the edges of its source, and among the edges of its target; 1 = best."""
 
     source: IntArray
     target: IntArray
@@ -97,7 +97,7 @@ class EdgeRanks(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CandidateGraph:
-    """Edges between sources and targets: entity ids (e,), ascending by source, then target; evidence (e,) by name."""
+    """Candidate pairs as edges: `sources` and `targets` (e,), sorted by source, then target; evidence (e,) by name."""
 
     sources: IntArray
     targets: IntArray
@@ -116,18 +116,20 @@ class CandidateGraph:
         return len(self.sources)
 
     def column(self, name: str) -> FloatArray:
-        """One column of evidence (e,)."""
+        """The evidence of this name for each edge, (e,)."""
         if name not in self.evidence:
-            raise ArtifactError(f"no channel gave the evidence {name!r}; there is {', '.join(self.evidence) or 'none'}")
+            raise ArtifactError(
+                f"no channel gave the evidence {name!r}; available: {', '.join(self.evidence) or 'none'}"
+            )
         return self.evidence[name]
 
     def with_evidence(self, **columns: npt.NDArray[np.floating[Any]]) -> CandidateGraph:
-        """The same edges with more evidence; a column of the same name is replaced."""
+        """Add columns of evidence to the edges; a column of the same name is replaced."""
         evidence: dict[str, Any] = {**self.evidence, **columns}
         return CandidateGraph(self.sources, self.targets, evidence)
 
     def without(self, pairs: IntArray) -> CandidateGraph:
-        """The graph without the edges of these pairs (p, 2)."""
+        """Remove the edges of some `pairs` (p, 2)."""
         if not len(pairs):
             return self
         removed = are_among(self.pairs(), pairs)
@@ -137,24 +139,24 @@ class CandidateGraph:
         return CandidateGraph(self.sources[~removed], self.targets[~removed], evidence)
 
     def pairs(self, edges: IntArray | slice = slice(None)) -> IntArray:
-        """The pairs (m, 2) of these edges, of all by default."""
+        """The pairs (m, 2) of some `edges`, by default of all edges."""
         return np.stack([self.sources[edges], self.targets[edges]], axis=1)
 
     def find(self, pairs: IntArray) -> IntArray:
-        """The edge of each pair (p, 2), or -1, (p,)."""
-        place, is_present = self.places(pair_keys(pairs))
-        return np.where(is_present, place, -1)
+        """The edge of each pair (p, 2), (p,); -1 for a pair that is not an edge."""
+        position, is_present = self.places(pair_keys(pairs))
+        return np.where(is_present, position, -1)
 
     def places(self, wanted: IntArray, edges: slice = slice(None)) -> tuple[IntArray, Mask]:
-        """The position of each key (p,) among these edges, and whether the edge there has that very key."""
+        """The position of each pair key (p,) among the sorted keys of `edges`, and whether an edge has this key."""
         keys = self.sources[edges].astype(np.int64)
         keys <<= 32
         keys |= self.targets[edges]
-        place = np.searchsorted(keys, wanted)
-        is_present: Mask = place < len(keys)
-        is_present[is_present] = keys[place[is_present]] == wanted[is_present]
-        return place, is_present
+        position = np.searchsorted(keys, wanted)
+        is_present: Mask = position < len(keys)
+        is_present[is_present] = keys[position[is_present]] == wanted[is_present]
+        return position, is_present
 
     def columns_but(self, excluded: Iterable[str]) -> tuple[str, ...]:
-        """The names of the evidence in its order, without those excluded."""
+        """The names of the evidence in its order, without the `excluded` names."""
         return tuple(name for name in self.evidence if name not in set(excluded))

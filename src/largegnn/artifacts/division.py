@@ -1,4 +1,8 @@
-"""The merged graph, its parts, and the subgraphs made of them."""
+"""Define the results of the division step: the merged graph, the plan, the parts with their quality, and the subgraphs.
+
+`planning` makes the `DivisionPlan`; `division` makes a `MergedGraph`, a `Partition` of the entities, the `SubgraphSet`
+that training reads one subgraph at a time, and a `PartitionQuality` for the report.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,11 @@ __all__ = ["DivisionPlan", "MergedGraph", "Partition", "PartitionQuality", "Subg
 
 @dataclass(frozen=True, eq=False)
 class MergedGraph:
-    """Both graphs as one undirected weighted graph, each seed pair contracted to one node.
+    """Both graphs as one undirected weighted graph, in which each seed pair is contracted to one node.
 
-    `node_of_entity` (n,) int32; neighbours of node v are `neighbors[neighbor_ptr[v]:neighbor_ptr[v + 1]]`, ascending,
-    without v; `edge_weights` counts the triples between the two nodes; `node_weights` counts the entities in a node.
+    `node_of_entity` (n,) is the node of each entity. The neighbours of node v are
+    `neighbors[neighbor_ptr[v]:neighbor_ptr[v + 1]]`, ascending, without v. `edge_weights` counts the triples between
+    the two nodes of an edge, `node_weights` the entities of a node.
     """
 
     node_of_entity: IntArray
@@ -31,7 +36,7 @@ class MergedGraph:
         freeze_fields(self, ["neighbor_ptr"], np.int64)
         check_offsets(self.neighbor_ptr, len(self.neighbors), "neighbor_ptr")
         if len(self.node_weights) != self.num_nodes or len(self.edge_weights) != len(self.neighbors):
-            raise ArtifactError("weights do not match the graph they weigh")
+            raise ArtifactError("the numbers of weights, nodes and edges do not match")
         check_range(self.neighbors, 0, self.num_nodes, "neighbors")
         check_range(self.node_of_entity, 0, self.num_nodes, "node_of_entity")
         if int(self.node_weights.sum()) != self.num_entities:
@@ -39,17 +44,17 @@ class MergedGraph:
 
     @property
     def num_entities(self) -> int:
-        """Entities of both sides."""
+        """The number of entities of both sides."""
         return len(self.node_of_entity)
 
     @property
     def num_nodes(self) -> int:
-        """Nodes after contraction."""
+        """The number of nodes after contraction."""
         return len(self.neighbor_ptr) - 1
 
     @property
     def num_edges(self) -> int:
-        """Undirected edges between distinct nodes."""
+        """The number of undirected edges between distinct nodes."""
         return len(self.neighbors) // 2
 
 
@@ -69,15 +74,17 @@ class Partition:
         freeze_fields(self, ["part_ptr"], np.int64)
         check_offsets(self.part_ptr, len(self.entities), "part_ptr")
         check_range(self.entities, 0, self.num_entities, "entities")
-        climbs = np.diff(self.entities) > 0
-        starts = self.part_ptr[1:-1]
-        climbs[starts[(starts > 0) & (starts < len(self.entities))] - 1] = True
-        if not bool(climbs.all()):
+        is_ascending = np.diff(self.entities) > 0
+        # From the last entity of one part to the first of the next part the ids may descend.
+        part_starts = self.part_ptr[1:-1]
+        is_ascending[part_starts[(part_starts > 0) & (part_starts < len(self.entities))] - 1] = True
+        if not bool(is_ascending.all()):
             raise ArtifactError("the entities of a part must be strictly ascending")
 
     @classmethod
     def from_labels(cls, part_of_entity: IntArray, num_parts: int) -> Partition:
-        """The disjoint parts that `part_of_entity` (num_entities,) names."""
+        """Make disjoint parts of a part number for each entity, (num_entities,)."""
+        # Small integers: the stable argsort of numpy is a radix sort for one and two bytes.
         labels = part_of_entity.astype(np.min_scalar_type(num_parts))
         part_ptr = np.zeros(num_parts + 1, dtype=np.int64)
         np.cumsum(np.bincount(labels, minlength=num_parts), out=part_ptr[1:])
@@ -90,14 +97,14 @@ class Partition:
 
     @property
     def num_uncovered(self) -> int:
-        """Entities that are in no part."""
+        """The number of entities that are in no part."""
         covered = np.zeros(self.num_entities, dtype=bool)
         covered[self.entities] = True
         return self.num_entities - int(covered.sum())
 
     @property
     def sizes(self) -> IntArray:
-        """Entities per part, (num_parts,)."""
+        """The number of entities of each part, (num_parts,)."""
         return np.diff(self.part_ptr)
 
     def part(self, index: int) -> IntArray:
@@ -107,10 +114,10 @@ class Partition:
 
 @dataclass(frozen=True, eq=False)
 class Subgraph:
-    """A part with the triples and seed pairs that lie wholly inside it.
+    """The entities of a part with the triples and seed pairs that lie wholly inside it.
 
-    `entities` (k,) global ids, ascending: local id i is `entities[i]`. `triples` (m, 3): local head, global relation,
-    local tail. `seeds` (s, 2): local ids.
+    `entities` (k,) are global ids, ascending; the entity with local id i is `entities[i]`. `triples` (m, 3): local
+    head, global relation, local tail. `seeds` (s, 2): local ids.
     """
 
     entities: IntArray
@@ -127,10 +134,10 @@ class Subgraph:
 
 @dataclass(frozen=True, eq=False)
 class SubgraphSet:
-    """All subgraphs of a division in six flat arrays, so that they can be memory-mapped and read one at a time.
+    """All subgraphs of a division in six flat arrays, which can be memory-mapped and read one subgraph at a time.
 
-    Subgraph i has the rows `entities[entity_ptr[i]:entity_ptr[i + 1]]`, and the same of `triples` and `seeds`, as
-    described at `Subgraph`. Only the offsets are checked here: creation never reads the rows.
+    Subgraph i has the entities `entities[entity_ptr[i]:entity_ptr[i + 1]]`; its triples and seeds are found in the same
+    way (see `Subgraph`). Only the offsets are checked: creation does not read the rows.
     """
 
     entities: IntArray
@@ -149,11 +156,11 @@ class SubgraphSet:
             ptr = getattr(self, name)
             check_offsets(ptr, len(rows), name)
             if len(ptr) != len(self.entity_ptr):
-                raise ArtifactError(f"{name} counts {len(ptr) - 1} subgraphs, entity_ptr {len(self)}")
+                raise ArtifactError(f"{name} has {len(ptr) - 1} subgraphs, entity_ptr {len(self)}")
 
     @classmethod
     def empty(cls) -> SubgraphSet:
-        """No subgraphs, for callers that need the whole graph only."""
+        """A set without subgraphs, for callers that need only the whole graph."""
         none, start = np.empty(0), np.zeros(1)
         return cls(none, start, none, start, none, start)
 
@@ -161,7 +168,7 @@ class SubgraphSet:
         return len(self.entity_ptr) - 1
 
     def subgraph(self, index: int) -> Subgraph:
-        """One subgraph: slices of the arrays, nothing copied."""
+        """One subgraph, whose arrays are slices and not copies."""
         if not 0 <= index < len(self):
             raise IndexError(index)
         return Subgraph(
@@ -173,7 +180,10 @@ class SubgraphSet:
 
 @dataclass(frozen=True)
 class DivisionPlan:
-    """How many parts, how large they may grow, and why."""
+    """How a graph is to be divided: the number of parts, and why.
+
+    `cap` is the largest number of entities in a subgraph, landmarks included.
+    """
 
     num_parts: int
     cap: int
@@ -182,10 +192,10 @@ class DivisionPlan:
 
 @dataclass(frozen=True)
 class PartitionQuality:
-    """The share of the graphs and of the links that a division keeps.
+    """The sizes of the parts of a division in entities, and the shares of the triples and links that lie inside a part.
 
-    Shares are of what there is; a share of nothing (no test links, say) is None. `edge_cut` is the share of the merged
-    graph's edges whose two nodes share no part. Sizes count entities.
+    A share is None if there is nothing to count, such as no test links. `edge_cut` is the share of the merged graph's
+    edges whose two nodes have no part in common.
     """
 
     sizes: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""The results of training: parameters, a vector for each entity, and records of epochs, rounds and cluster use."""
+"""Define the results of training: parameters, a vector for each entity, and records of epochs, rounds, cluster use."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["ClusterUse", "EntityEmbeddings", "EpochRecord", "RoundRecord", "Trai
 
 @dataclass(frozen=True, eq=False)
 class TrainedModel:
-    """The parameters of a trained encoder: rows of entities (n, d) and relations (2R, d), and its weights.
+    """The parameters of a trained encoder: rows of entities (n, d) and relations (2R, d), and the encoder's weights.
 
-    The weights stand in one vector, in the order the encoder lists its parameters. Those of an ensemble of m `members`
-    stand side by side: rows (n, m d) and (2R, m d), and m vectors of weights end to end.
+    The weights are one vector, in the order in which the encoder lists its parameters. The rows of an ensemble of m
+    `members` are concatenated by columns, (n, m d) and (2R, m d), and the weights of its members follow each other.
     """
 
     encoder: str
@@ -35,10 +35,12 @@ class TrainedModel:
         if len(self.relation_rows) % 2:
             raise ArtifactError(f"{len(self.relation_rows)} relation rows; each relation has two, forward and inverse")
         if self.members < 1 or self.entity_rows.shape[1] % self.members or len(self.encoder_weights) % self.members:
-            raise ArtifactError(f"{self.members} members cannot share rows of {self.entity_rows.shape[1]} numbers")
+            raise ArtifactError(
+                f"rows of {self.entity_rows.shape[1]} numbers cannot be divided among {self.members} members"
+            )
 
     def member(self, index: int) -> TrainedModel:
-        """One member of an ensemble, by itself."""
+        """One member of an ensemble as a model of its own."""
         if self.members == 1 and index == 0:
             return self
         dim, num_weights = self.entity_rows.shape[1] // self.members, len(self.encoder_weights) // self.members
@@ -47,9 +49,9 @@ class TrainedModel:
         return TrainedModel(self.encoder, self.entity_rows[:, columns], self.relation_rows[:, columns], weights)
 
     @classmethod
-    def joined(cls, members: Iterable[TrainedModel], number: int) -> TrainedModel:
-        """An ensemble of so many members, taken one by one: no more than one is held beside the result."""
-        if number == 1:
+    def joined(cls, members: Iterable[TrainedModel], num_members: int) -> TrainedModel:
+        """Make an ensemble of `num_members` members; only one of them is in memory beside the result at a time."""
+        if num_members == 1:
             (only,) = members
             return only
         encoder, tables = "", list[npt.NDArray[np.float32]]()
@@ -57,15 +59,15 @@ class TrainedModel:
             parts = (member.entity_rows, member.relation_rows, member.encoder_weights[None])
             if not tables:
                 encoder = member.encoder
-                tables = [np.empty((len(part), number * part.shape[1]), dtype=np.float32) for part in parts]
+                tables = [np.empty((len(part), num_members * part.shape[1]), dtype=np.float32) for part in parts]
             for table, part in zip(tables, parts, strict=True):
                 table[:, index * part.shape[1] : (index + 1) * part.shape[1]] = part
-        return cls(encoder, tables[0], tables[1], tables[2][0], number)
+        return cls(encoder, tables[0], tables[1], tables[2][0], num_members)
 
 
 @dataclass(frozen=True, eq=False)
 class EntityEmbeddings:
-    """One vector per entity, (n, d) float32; only the rows that are `covered` (n,) mean anything."""
+    """One vector per entity, (n, d) float32; only the rows of `covered` (n,) entities are meaningful."""
 
     vectors: npt.NDArray[np.float32]
     covered: npt.NDArray[np.bool_]
@@ -76,13 +78,13 @@ class EntityEmbeddings:
 
     @classmethod
     def none(cls, num_entities: int) -> EntityEmbeddings:
-        """No entity has a vector: nothing was trained."""
+        """Embeddings in which no entity is covered, for runs without training."""
         return cls(np.zeros((num_entities, 1), dtype=np.float32), np.zeros(num_entities, dtype=bool))
 
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One epoch of a member of the ensemble: mean loss of its steps, H@1 on the valid links if measured, seconds."""
+    """One epoch of a member of the ensemble: the mean loss of its steps, H@1 on the valid links (if measured), time."""
 
     epoch: int
     loss: float
@@ -93,10 +95,10 @@ class EpochRecord:
 
 @dataclass(frozen=True)
 class RoundRecord:
-    """One self-training round: its pseudo-seeds, how many of those that touch a valid link are right, and its H@1.
+    """One self-training round: the number of its pseudo-seeds, the share of them that is right, and its H@1.
 
-    `share_right` and `valid_hits` are None where there are no valid links to judge by; `kept` is False for a round that
-    did harm.
+    `share_right` is a share of the `num_judged` pseudo-seeds that touch a valid link. `share_right` and `valid_hits`
+    are None if there are no valid links; `kept` is False if the round made the result worse and was undone.
     """
 
     round: int
@@ -109,10 +111,11 @@ class RoundRecord:
 
 @dataclass(frozen=True)
 class ClusterUse:
-    """The use that a training made of a cluster: most nodes and workers at a time, visits, and what was sent.
+    """The use that training made of a cluster: the maximum numbers of nodes and workers, visits, and bytes sent.
 
-    `mean_staleness` and `most_stale` count the visits that were given back during one; `shared_rows` are rows
-    that another visit had changed meanwhile; `visit_seconds` are those of the visits alone, over all workers.
+    The staleness of a visit is the number of other visits that returned their rows while it was computed: its mean and
+    its maximum. `shared_rows` counts the rows that another visit had changed in the meantime. `visit_seconds` and
+    `visit_cpu_seconds` are summed over all workers, without waiting.
     """
 
     num_nodes: int
@@ -128,11 +131,10 @@ class ClusterUse:
 
     @classmethod
     def joined(cls, uses: Sequence[ClusterUse]) -> ClusterUse:
-        """The use of several trainings, one after the other, together."""
-        counts = ("num_visits", "bytes_sent", "shared_rows")
-        sums = (*counts, "visit_seconds", "visit_cpu_seconds")
-        most = ("num_nodes", "num_workers", "most_stale", "peak_worker_mb")
+        """The use of a cluster by several trainings, one after another."""
+        summed = ("num_visits", "bytes_sent", "shared_rows", "visit_seconds", "visit_cpu_seconds")
+        maxima = ("num_nodes", "num_workers", "most_stale", "peak_worker_mb")
         staleness = sum(use.mean_staleness * use.num_visits for use in uses)
-        values = {name: sum(getattr(use, name) for use in uses) for name in sums}
-        values |= {name: max(getattr(use, name) for use in uses) for name in most}
+        values = {name: sum(getattr(use, name) for use in uses) for name in summed}
+        values |= {name: max(getattr(use, name) for use in uses) for name in maxima}
         return cls(**values, mean_staleness=staleness / max(values["num_visits"], 1))

@@ -1,4 +1,4 @@
-"""Names and values of both graphs, and the evidence that comparing them gives."""
+"""Define the literals of both graphs (names and values), and the evidence that comparing them gives."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ __all__ = ["LiteralEvidence", "Literals"]
 
 @dataclass(frozen=True, eq=False)
 class Literals:
-    """The literals of both graphs: a row for each statement whose object is a literal, distinct, ascending by entity.
+    """The literals of both graphs: one row for each distinct statement whose object is a literal, ascending by entity.
 
-    `entities` (m,) entity ids; `predicates`, `datatypes`, `languages` (m,) numbers into the tables of their names,
-    which are sorted and where "" stands for no name; `values` the texts. Predicates are numbered for both sides
-    together, and a predicate that both graphs use has one number. The literals of an entity are sorted by predicate,
-    datatype, language and value.
+    `entities` (m,) are entity ids, `values` the texts. `predicates`, `datatypes` and `languages` (m,) are indices in
+    the tables of names, which are sorted; "" is the name of no datatype and no language. A predicate that both graphs
+    use has one number. The literals of an entity are sorted by predicate, datatype, language and value.
     """
 
     entities: IntArray
@@ -49,38 +48,38 @@ class Literals:
         return len(self.entities)
 
     def rows_of_sides(self, num_source_entities: int) -> tuple[slice, slice]:
-        """The rows of the source's literals and those of the target's."""
+        """The rows of the source's literals, and the rows of the target's literals."""
         split = int(np.searchsorted(self.entities, num_source_entities))
         return slice(0, split), slice(split, len(self))
 
     def num_of_sides(self, num_source_entities: int) -> tuple[int, int]:
-        """How many literals the source has, and how many the target."""
+        """The number of literals of the source, and of the target."""
         source, target = self.rows_of_sides(num_source_entities)
         return source.stop, target.stop - target.start
 
     def num_predicates_of_sides(self, num_source_entities: int) -> tuple[int, int]:
-        """How many predicates the source uses, and how many the target."""
+        """The number of predicates that the source uses, and that the target uses."""
         source, target = self.rows_of_sides(num_source_entities)
         return len(np.unique(self.predicates[source])), len(np.unique(self.predicates[target]))
 
     def entity_ptr(self, num_entities: int) -> IntArray:
-        """Where the rows of each entity start, (num_entities + 1,): those of entity e are ptr[e] to ptr[e + 1]."""
+        """CSR offsets (num_entities + 1,): the literals of entity e are the rows ptr[e] to ptr[e + 1]."""
         return np.searchsorted(self.entities, np.arange(num_entities + 1))
 
     @classmethod
     def empty(cls) -> Literals:
-        """No literals at all."""
-        none, nothing = np.empty(0), StringTable.from_strings(())
-        return cls(none, none, nothing, none, none, nothing, nothing, nothing)
+        """Literals without any row."""
+        numbers, strings = np.empty(0), StringTable.from_strings(())
+        return cls(numbers, numbers, strings, numbers, numbers, strings, strings, strings)
 
 
 @dataclass(frozen=True, eq=False)
 class LiteralEvidence:
-    """Candidate pairs (e, 2), ascending by source and target, with evidence (c, e) by the names in `columns`.
+    """Candidate pairs (e, 2), ascending by source and target, with one row of evidence (c, e) for each of `columns`.
 
-    `anchors` (a, 2) are pairs that are almost certainly right by this evidence, most confident first; without seeds
-    training starts from them. There are none where seeds are given. `duplicates` (d, 2) are entities of one side that
-    are probably the same.
+    `anchors` (a, 2) are pairs that are very probably right by this evidence, most confident first; if seeds are few,
+    training starts from them, too. There are none if enough seeds are given. `duplicates` (d, 2) are pairs of entities
+    of one side that are probably the same.
     """
 
     pairs: IntArray
@@ -96,22 +95,22 @@ class LiteralEvidence:
 
     @classmethod
     def of(cls, graph: CandidateGraph, anchors: IntArray, duplicates: IntArray) -> LiteralEvidence:
-        """The candidates of a graph, its anchors, and the duplicates within either side."""
+        """Make the artifact of a graph of candidates, anchors, and the duplicates within either side."""
         columns = tuple(graph.evidence)
         matrix = np.array([graph.column(name) for name in columns], dtype=np.float32).reshape(len(columns), len(graph))
         return cls(graph.pairs(), columns, matrix, anchors, duplicates)
 
     @classmethod
     def empty(cls) -> LiteralEvidence:
-        """No candidates, anchors or duplicates."""
+        """Evidence without candidates, anchors or duplicates."""
         return cls(np.empty((0, 2)), (), np.zeros((0, 0), dtype=np.float32), np.empty((0, 2)))
 
     def among(self, entities: Mask) -> LiteralEvidence:
-        """The candidates whose two ends are among these entities (n,)."""
+        """Keep the candidates whose two entities are both marked in the mask `entities` (n,)."""
         inside = entities[self.pairs].all(axis=1) if len(self.pairs) else np.zeros(0, dtype=bool)
         return dataclasses.replace(self, pairs=self.pairs[inside], evidence=self.evidence[:, inside])
 
     def graph(self) -> CandidateGraph:
-        """The candidates with their evidence."""
+        """The candidates with their evidence as a graph."""
         evidence = dict(zip(self.columns, self.evidence, strict=True))
         return CandidateGraph(self.pairs[:, 0], self.pairs[:, 1], evidence)

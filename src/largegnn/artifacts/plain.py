@@ -1,7 +1,8 @@
-"""Convert typed values to plain ones, for JSON, and back.
+"""Convert dataclasses to dicts and lists for JSON, and back.
 
-In: frozen dataclasses of plain values, tuples, mappings and other such dataclasses. Out: dicts and lists, and from
-those the dataclasses again, by their type hints. No package is needed: a run folder can be read on any machine.
+In: frozen dataclasses of plain values, tuples, mappings and other such dataclasses. Out: dicts and lists; `from_plain`
+makes the dataclasses of them again, by their type hints, and refuses values of another type. Only the standard library
+is used, so that a run folder can be read on any machine.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _Value = TypeVar("_Value")
 
 
 def to_plain(value: Any) -> Any:
-    """Dataclasses, tuples and mappings as dicts and lists."""
+    """Convert dataclasses, tuples and mappings to dicts and lists."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -31,7 +32,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: type[_Value], value: Any) -> _Value:
-    """The value of type `kind` that `to_plain` made this of; anything else is refused."""
+    """Convert the result of `to_plain` back to a value of type `kind`; a `StorageError` if it is not one."""
     try:
         return typing.cast(_Value, _read(kind, value))
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
@@ -51,7 +52,7 @@ def _read(kind: Any, value: Any) -> Any:
         names = {field.name for field in dataclasses.fields(kind)}
         return kind(**{name: _read(hints[name], entry) for name, entry in value.items() if name in names})
     if origin is tuple:
-        # Text and mappings can be iterated as well, but are not lists.
+        # Strings and mappings can be iterated, too, but are not lists.
         if not isinstance(value, list | tuple):
             raise TypeError(f"expected a list, found {value!r:.60}")
         if len(arguments) == 2 and arguments[1] is Ellipsis:

@@ -1,4 +1,4 @@
-"""Figures of a run with their protocol, costs, and the record of an update."""
+"""Define the figures of a run with their protocol, the costs of its stages, and the report of an update."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = [
     "UpdateReport",
 ]
 
-Sides = tuple[int, int]  # of the source, of the target
+Sides = tuple[int, int]  # a number for the source and a number for the target
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """What every figure of a run was measured under."""
+    """The conditions under which the figures of a run were measured."""
 
     seeds_from: str
     num_seeds: int
@@ -45,7 +45,7 @@ class Protocol:
 
 @dataclass(frozen=True)
 class RankFigures:
-    """Measures of ranks by name, seen from either side and of both together; None where there was nothing to rank."""
+    """Measures of ranks by name, for both directions and their mean; None if there was nothing to rank."""
 
     source_to_target: Mapping[str, float | None]
     target_to_source: Mapping[str, float | None]
@@ -54,11 +54,11 @@ class RankFigures:
 
 @dataclass(frozen=True)
 class PairFigures:
-    """How good a set of pairs is by known links; a share of nothing is None.
+    """Precision, recall and F1 of a set of pairs by known links; None if there is nothing to count.
 
-    `precision` and `f1` count every pair that is no known link as wrong: right where the links are complete.
-    `partial_precision` and `partial_f1` judge only the `judged` pairs that touch a known link: right where the links
-    are a part of the truth. `recall` is the same for both.
+    `precision` and `f1` count every pair that is not a known link as wrong, which is correct if the links are complete.
+    `partial_precision` and `partial_f1` count only the `judged` pairs that touch a known link, which is correct if the
+    links are a part of the truth. `recall` is the same in both cases.
     """
 
     precision: float | None
@@ -72,9 +72,9 @@ class PairFigures:
 
 @dataclass(frozen=True)
 class ReliabilityRow:
-    """Pairs with a confidence from `low` to `high`: how many, their mean confidence, and the share that is right.
+    """The pairs with a confidence from `low` to `high`: their number, mean confidence, and the share that is right.
 
-    The share is that of the `judged` pairs, whose truth is known.
+    `right` is the share of the `judged` pairs, for which it is known whether they are right.
     """
 
     low: float
@@ -87,7 +87,7 @@ class ReliabilityRow:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a stage took."""
+    """The time and peak memory of a stage."""
 
     seconds: float
     peak_memory_mb: float
@@ -96,10 +96,10 @@ class Cost:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures of both settings by the test links; None where there are none.
+    """The figures of both settings by the test links; None if there are no test links.
 
-    `ideal` has a row for each scoring, `real` for each way to select pairs; `test_kept` is the share of the test links
-    that lie in one subgraph.
+    `ideal` has a row for each scoring, `real` a row for each selection of pairs; `test_kept` is the share of test links
+    whose two entities share a subgraph.
     """
 
     protocol: Protocol
@@ -111,9 +111,10 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class UpdateCost:
-    """How many of `links` valid links are found with trained rows, and with a row as if one end had come later.
+    """The number of `links` valid links that are found with trained rows, and with one end treated as a new entity.
 
-    The ends that are hidden lie on `hidden_sides`; `candidates` links compete.
+    For `found_added` the row of one end of each link, alternately on the `hidden_sides`, is computed as for an added
+    entity. The right partner is ranked among the ends of `candidates` links.
     """
 
     hidden_sides: tuple[str, ...]
@@ -124,13 +125,13 @@ class UpdateCost:
 
     @property
     def ratio(self) -> float | None:
-        """How often an added entity is found, against a trained one."""
+        """The links found for added entities, divided by those found for trained ones; None if there are none."""
         return self.found_added / self.found_trained if self.found_trained else None
 
 
 @dataclass(frozen=True)
 class UpdatePairs:
-    """Results of the new entities: accepted pairs that touch one, and test links that do."""
+    """The accepted pairs and the test links that touch a new entity."""
 
     pairs: int
     pairs_both_new: int
@@ -140,7 +141,11 @@ class UpdatePairs:
 
 @dataclass(frozen=True)
 class UpdateReport:
-    """What was added to `run`, (source, target); entities training did not see, by how they came to their rows."""
+    """The numbers of what was added to `run`, and of the new entities by how their rows were computed.
+
+    `embedded` entities got a row from their neighbours, `beside_known` of them next to known entities; the
+    `not_reached` entities have no row, because no path leads to a known entity.
+    """
 
     run: str
     entities: Sides

@@ -1,1 +1,1 @@
-"""Compare names and values: candidate pairs with evidence."""
+"""Compare the names and values of two graphs: find candidate pairs with evidence."""

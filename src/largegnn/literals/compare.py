@@ -1,9 +1,9 @@
-"""Compare names and values: candidate pairs with evidence and, without seeds, anchors to start from.
+"""Compare names and values: find candidate pairs with evidence and, if seeds are few, anchors to train on.
 
 In: the literals of both graphs, the triples, the names of the entities. Out: candidates with the columns `name`,
-`text`, `neighbors`, `agreement`, `contradiction` and `literal`, their sum; anchors where seeds are missing; and the
-profiles of predicates, the aligned predicates and the weights behind them. Without the channel `literals`: nothing.
-Cost: linear in the literals (see `largegnn.literals`).
+`text`, `neighbors`, `agreement`, `contradiction` and `literal`, the weighted sum of the others; anchors if there are
+fewer than 200 seeds; the profiles of predicates, the aligned predicates and the weights of the columns.
+Without the channel `literals` the result is empty. Cost: linear in the literals.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from largegnn.literals.values_evidence import (
 )
 from largegnn.settings import CompareSettings, ProtocolSettings
 
-__all__ = ["FEWEST_SEEDS", "LiteralsOutcome", "LiteralsResult", "compare_literals"]
+__all__ = ["LiteralsOutcome", "LiteralsResult", "compare_literals"]
 
 _log = logging.getLogger(__name__)
-FEWEST_SEEDS = 200  # fewer given seeds than this are joined by anchors
-_FEWEST_ANCHORS = 10
-_START = {"name": 1.0, "text": 1.0, "neighbors": 0.5, "meaning": 1.0}  # weights of the views before any is learnt
-_NEAREST = 5
+_MIN_SEEDS = 200  # with fewer, anchors are added to the seeds
+_MIN_ANCHORS = 10  # with fewer and without seeds, training has nothing to start from
+_DEFAULT_WEIGHTS = {"name": 1.0, "text": 1.0, "neighbors": 0.5, "meaning": 1.0}  # of the views, before learning
+_CSLS_K = 5
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class LiteralsOutcome:
-    """Facts about the literals; empty where the channel is off.
+    """Facts about the literals and their comparison; empty if the channel is off.
 
-    `identifiers` is, for either side, whether names were taken from IRIs, `weights` are those of the views of a pair
-    (they add up to 1), `expected_right` is the expected share of right anchors.
+    `identifiers` says for either side whether names were taken from IRIs, `weights` holds the weight of each view of a
+    pair (they add up to 1), `expected_right` is the expected share of anchors that are right.
     """
 
     source_profiles: tuple[PredicateProfile, ...] = ()
@@ -65,7 +65,7 @@ class LiteralsOutcome:
 
 @dataclass(frozen=True)
 class LiteralsResult:
-    """Candidates by names and values."""
+    """The result of comparing names and values: candidates with evidence, and facts for the report."""
 
     literal_evidence: LiteralEvidence
     outcome: LiteralsOutcome
@@ -80,7 +80,10 @@ def compare_literals(
     compare: CompareSettings,
     seed: int,
 ) -> LiteralsResult:
-    """Compare names and values, where the channel is on."""
+    """Compare names and values if the channel `literals` is on; an `InputError` if training has nothing to start from.
+
+    The columns of a pair are its views; `literal` is their weighted sum and the weighted odds of agreeing values.
+    """
     from largegnn.literals.candidates import literal_candidates
     from largegnn.literals.sides import LiteralSide, encode_sides
     from largegnn.matching.evidence_weights import confident_edges, localised
@@ -90,48 +93,55 @@ def compare_literals(
         if not len(seeds):
             raise _no_start("the channel literals is off")
         return LiteralsResult(LiteralEvidence.empty(), LiteralsOutcome())
-    source, target = (LiteralSide(task, names, literals, side, compare, seed) for side in (0, 1))
+    source = LiteralSide(task, names, literals, 0, compare, seed)
+    target = LiteralSide(task, names, literals, 1, compare, seed)
     graph = literal_candidates(source.texts, target.texts, compare.k, encode_sides(source, target, compare))
-    # The pairs that reviewers selected are not a sample of the links: nothing is learnt from them about others.
+    # Reviewed pairs were selected by reviewers and are not a sample of the links, so nothing is learnt from them.
     given = seeds[~are_among(seeds, task.reviewed)]
     weights = _weights(graph, given, seed)
-    similar = _views(graph) @ weights
-    sure = (
+    similarity = _views(graph) @ weights
+    reference_pairs = (
         given
-        if len(given) >= FEWEST_SEEDS
-        else graph.pairs(confident_edges(graph, localised(graph, similar, _NEAREST)))
+        if len(given) >= _MIN_SEEDS
+        else graph.pairs(confident_edges(graph, localised(graph, similarity, _CSLS_K)))
     )
-    correspondences, numbers = learn_correspondences(source.values, target.values, sure, seed)
-    ends = graph.sources.astype(np.int64), graph.targets.astype(np.int64)
-    agreement, contradiction = value_evidence(source.values, target.values, correspondences, numbers, *ends)
-    literal = np.maximum(similar + compare.odds_weight * (agreement - contradiction), 0.0).astype(np.float32)
+    correspondences, predicate_pairs = learn_correspondences(source.values, target.values, reference_pairs, seed)
+    agreement, contradiction = value_evidence(
+        source.values,
+        target.values,
+        correspondences,
+        predicate_pairs,
+        graph.sources.astype(np.int64),
+        graph.targets.astype(np.int64),
+    )
+    literal = np.maximum(similarity + compare.odds_weight * (agreement - contradiction), 0.0).astype(np.float32)
     graph = graph.with_evidence(agreement=agreement, contradiction=contradiction, literal=literal)
-    # Forbidden pairs are removed last: without them, the others would seem more certain, or less, than they are.
-    anchors, expected = _anchors(graph, len(given))
+    # Forbidden pairs are removed last: as rivals of other pairs they count in how certain those are.
+    anchors, expected_right = _anchors(graph, len(given))
     anchors = anchors[~are_among(anchors, task.forbidden)]
     graph = graph.without(task.forbidden)
-    if not len(seeds) and len(anchors) < _FEWEST_ANCHORS:
-        raise _no_start(f"{len(anchors)} pairs are each other's clear best by names and values")
+    if not len(seeds) and len(anchors) < _MIN_ANCHORS:
+        raise _no_start(f"only {len(anchors)} pairs that are clearly each other's best match by names and values")
     duplicates = np.concatenate([find_duplicates(side.texts, side.values) for side in (source, target)])
     outcome = LiteralsOutcome(
         source_profiles=source.profiles,
         target_profiles=target.profiles,
         identifiers=(source.has_identifiers, target.has_identifiers),
         correspondences=tuple(correspondences),
-        weights=dict(zip(_views_of(graph), weights.tolist(), strict=True)),
+        weights=dict(zip(_view_names(graph), weights.tolist(), strict=True)),
         num_candidates=len(graph),
         num_anchors=len(anchors),
-        expected_right=expected,
+        expected_right=expected_right,
         num_duplicates=len(duplicates),
     )
     if len(anchors):
-        _log.info("literals: %s anchors, of which %.3f should be right", f"{len(anchors):,}", expected)
+        _log.info("literals: %s anchors, of which a share of %.3f should be right", f"{len(anchors):,}", expected_right)
     return LiteralsResult(LiteralEvidence.of(graph, anchors, duplicates), outcome)
 
 
 def _anchors(graph: CandidateGraph, num_seeds: int) -> tuple[IntArray, float | None]:
-    """Pairs to start from, where seeds are few, and the share of them that should be right."""
-    if num_seeds >= FEWEST_SEEDS or not len(graph):
+    """Find pairs to train on if seeds are few, and the share of these pairs that should be right."""
+    if num_seeds >= _MIN_SEEDS or not len(graph):
         return np.empty((0, 2), dtype=np.int64), None
     from largegnn.matching.anchors import find_anchors
 
@@ -140,6 +150,7 @@ def _anchors(graph: CandidateGraph, num_seeds: int) -> tuple[IntArray, float | N
 
 
 def _no_start(found: str) -> InputError:
+    """The error for a run that has nothing to train on."""
     return InputError(
         "there is nothing to start from: no seeds, and no names or values that both graphs share",
         expected="seeds, or labels and values in both graphs",
@@ -148,19 +159,21 @@ def _no_start(found: str) -> InputError:
     )
 
 
-def _views_of(graph: CandidateGraph) -> list[str]:
-    return [name for name in _START if name in graph.evidence]
+def _view_names(graph: CandidateGraph) -> list[str]:
+    """The columns of a graph that are views of a pair: similarities with a weight."""
+    return [name for name in _DEFAULT_WEIGHTS if name in graph.evidence]
 
 
 def _views(graph: CandidateGraph) -> Floats:
-    return np.stack([graph.column(name) for name in _views_of(graph)], axis=1).astype(np.float64)
+    """The views of each edge (e, v)."""
+    return np.stack([graph.column(name) for name in _view_names(graph)], axis=1).astype(np.float64)
 
 
 def _weights(graph: CandidateGraph, known: IntArray, seed: int) -> Floats:
-    """The weights of the views, learnt from known links where there are enough among the candidates."""
+    """Learn the weights of the views, from the `known` links if enough of them are among the candidates."""
     from largegnn.matching.evidence_weights import learn_weights
 
-    right = are_among(graph.pairs(), known) if len(known) else None
-    start = np.array([_START[name] for name in _views_of(graph)])
-    enough = right is not None and int(right.sum()) >= 10 * len(start)
-    return learn_weights(graph, _views(graph), start, right if enough else None, seed)
+    is_known = are_among(graph.pairs(), known) if len(known) else None
+    start = np.array([_DEFAULT_WEIGHTS[name] for name in _view_names(graph)])
+    enough = is_known is not None and int(is_known.sum()) >= 10 * len(start)
+    return learn_weights(graph, _views(graph), start, is_known if enough else None, seed)

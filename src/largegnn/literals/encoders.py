@@ -1,8 +1,9 @@
-"""Encode texts as vectors of their meaning, by a model of the user's.
+"""Encode texts as vectors of their meaning (embeddings), with a model that the user provides.
 
-In: texts as they were written, and the folder of a model. Out: one row for each text, (n, d); near rows mean the same.
-By default there is no text encoder, and nothing is ever downloaded. A text encoder is a function of texts and the
-folder of a model, which it may ignore: `text_encoder` finds it by the name of a library or as `module:function`.
+In: texts as they were written, and the folder of a model. Out: one vector for each text, (n, d); texts of similar
+meaning have near vectors. By default there is no text encoder, and nothing is ever downloaded.
+A text encoder is a function of the texts and the folder of the model, which it may ignore; `text_encoder` finds it by
+the name of a library or as `module:function`.
 """
 
 from __future__ import annotations
@@ -27,22 +28,22 @@ __all__ = [
 ]
 
 TextEncoder = Callable[[Sequence[str], str], FloatArray]
-_PRODUCTS = 1 << 25  # products held at once
+_MAX_PRODUCTS = 1 << 25  # products in memory at a time
 
 
 def model2vec(texts: Sequence[str], model: str) -> FloatArray:
-    """A folder of model2vec: vectors of words, averaged; fast on any machine."""
+    """Encode texts with a model2vec model in a folder: the mean of word vectors, fast on any machine."""
     folder = _folder(model, "model2vec")
     try:
         from model2vec import StaticModel
     except ImportError:
         raise _missing("model2vec") from None
-    found: FloatArray = np.asarray(StaticModel.from_pretrained(folder).encode(list(texts)), dtype=np.float32)
-    return found
+    vectors: FloatArray = np.asarray(StaticModel.from_pretrained(folder).encode(list(texts)), dtype=np.float32)
+    return vectors
 
 
 def sentence_transformers(texts: Sequence[str], model: str) -> FloatArray:
-    """A folder of sentence-transformers."""
+    """Encode texts with a sentence-transformers model in a folder."""
     folder = _folder(model, "sentence_transformers")
     try:
         from sentence_transformers import SentenceTransformer
@@ -53,25 +54,28 @@ def sentence_transformers(texts: Sequence[str], model: str) -> FloatArray:
 
 
 def text_encoder(name: str) -> TextEncoder:
-    """The text encoder of this name: `model2vec`, `sentence_transformers`, or `module:function` of one's own."""
-    if name in _KNOWN:
-        return _KNOWN[name]
-    expected = f"one of {', '.join(_KNOWN)}, or module:function"
+    """The text encoder of this name: `model2vec`, `sentence_transformers`, or the user's own `module:function`."""
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]
+    expected = f"one of {', '.join(_BUILT_IN)}, or module:function"
     if ":" not in name:
         raise InputError(f"no text encoder is called {name[:100]!r}", expected=expected)
-    found: TextEncoder = load_address(name, "text encoder", expected)
-    return found
+    encoder: TextEncoder = load_address(name, "text encoder", expected)
+    return encoder
 
 
-_KNOWN: dict[str, TextEncoder] = {"model2vec": model2vec, "sentence_transformers": sentence_transformers}
+_BUILT_IN: dict[str, TextEncoder] = {"model2vec": model2vec, "sentence_transformers": sentence_transformers}
 
 
 def encode_texts(name: str, texts: Sequence[str], model: str) -> FloatArray:
-    """Vectors of length 1, (n, d), by the text encoder of this name; refuses a result that is not one vector a text."""
+    """Encode texts as vectors of length 1, (n, d), by the text encoder of this name.
+
+    An `InputError` if the encoder does not return one vector of finite numbers for each text.
+    """
     vectors = np.asarray(text_encoder(name)(texts, model), dtype=np.float32)
     if vectors.ndim != 2 or len(vectors) != len(texts) or not bool(np.isfinite(vectors).all()):
         raise InputError(
-            f"the text encoder {name} gave no vectors",
+            f"the text encoder {name} returned no valid vectors",
             expected=f"finite numbers of the shape ({len(texts)}, d)",
             found=f"the shape {vectors.shape}",
         )
@@ -81,17 +85,17 @@ def encode_texts(name: str, texts: Sequence[str], model: str) -> FloatArray:
 
 
 def nearest_meanings(left: FloatArray, right: FloatArray, k: int) -> tuple[IntArray, IntArray]:
-    """The k nearest of the right for each row of the left: rows of both (p,)."""
+    """Find the k rows of `right` nearest to each row of `left`; returns the pairs as two lists of rows (p,)."""
     k = min(k, len(right))
     if not k or not len(left):
         none = np.empty(0, dtype=np.int64)
         return none, none
-    step = max(1, _PRODUCTS // len(right))
-    near = [
-        np.argpartition(-(left[start : start + step] @ right.T), k - 1, axis=1)[:, :k]
-        for start in range(0, len(left), step)
+    num_rows = max(1, _MAX_PRODUCTS // len(right))
+    nearest = [
+        np.argpartition(-(left[start : start + num_rows] @ right.T), k - 1, axis=1)[:, :k]
+        for start in range(0, len(left), num_rows)
     ]
-    return np.repeat(np.arange(len(left)), k), np.concatenate(near).ravel().astype(np.int64)
+    return np.repeat(np.arange(len(left)), k), np.concatenate(nearest).ravel().astype(np.int64)
 
 
 def _folder(model: str, encoder: str) -> Path:

@@ -1,7 +1,7 @@
-"""Normalise texts: one spelling for all that people read as the same.
+"""Normalise texts, so that spellings that people read as the same become equal.
 
-In: strings as in the files. Out: lower-case ASCII letters, digits and single spaces. Unicode is folded (NFKC),
-other scripts are transliterated (anyascii), everything else separates words.
+In: strings as in the files. Out: lower-case ASCII letters, digits and single spaces. Unicode is normalised (NFKC),
+other scripts are transliterated (anyascii), all other characters separate words.
 Cost: one pass; callers pass distinct strings only.
 """
 
@@ -13,24 +13,24 @@ from collections.abc import Iterable
 
 __all__ = ["normalise", "split_identifier"]
 
-_PLAIN = re.compile(r"[^a-z0-9]+")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-LONGEST = 2_000  # characters of a text that are compared; more change nothing but the time
+_SEPARATORS = re.compile(r"[^a-z0-9]+")
+_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+MAX_CHARS = 2_000  # of a text that are compared; more would only take longer
 
 
 def normalise(texts: Iterable[str]) -> list[str]:
-    """Each text in its normalised spelling, which may be empty."""
+    """Normalise each text; the result may be empty."""
     from anyascii import anyascii
 
-    found = []
+    normalised = []
     for text in texts:
-        cut = text[:LONGEST]
-        if not cut.isascii():
-            cut = anyascii(unicodedata.normalize("NFKC", cut))
-        found.append(_PLAIN.sub(" ", cut.lower()).strip())
-    return found
+        shortened = text[:MAX_CHARS]
+        if not shortened.isascii():
+            shortened = anyascii(unicodedata.normalize("NFKC", shortened))
+        normalised.append(_SEPARATORS.sub(" ", shortened.lower()).strip())
+    return normalised
 
 
 def split_identifier(text: str) -> str:
-    """An identifier as words: split at underscores, hyphens and camel case."""
-    return _CAMEL.sub(" ", text.replace("_", " ").replace("-", " "))
+    """Split an identifier into words at underscores, hyphens and camel case."""
+    return _CAMEL_CASE.sub(" ", text.replace("_", " ").replace("-", " "))

@@ -1,9 +1,9 @@
-"""Collect the texts of each entity that are compared: its names, all its values, and the names of its neighbours.
+"""Collect the texts of each entity for comparison: its names, all its values, and the names of its neighbours.
 
-In: the literals of one side, the kinds of its predicates, the names of the entities. Out: `EntityTexts`.
-Names come from predicates that hold names; the name of an entity without any is the last part of its IRI, if such parts
-are words and not opaque ids. Distinct texts are normalised once.
-Cost: one pass over the literals; a text of an entity is cut at some thousand characters.
+In: the literals of one side, the kinds of its predicates, the names from its IRIs, its triples. Out: `EntityTexts`.
+Names come from predicates that hold names. An entity without such a name is called by the last part of its IRI, if
+the last parts are words and not opaque ids. Distinct texts are normalised once.
+Cost: one pass over the literals; the text of an entity is cut at 4,000 characters (1,000 for a text encoder).
 """
 
 from __future__ import annotations
@@ -25,30 +25,36 @@ __all__ = [
     "class_relations",
     "distinct_texts",
     "identifier_names",
-    "is_readable",
+    "iris_are_words",
     "neighbor_texts",
     "texts_of_side",
     "written_texts",
 ]
 
-_LONGEST = 4_000  # characters of all values of an entity
-_LONGEST_WRITTEN = 1_000
-_MOST_NAMES = 30  # names of one entity that are compared
-_MOST_NEIGHBORS = 40
-_OPAQUE = re.compile(
-    r"^[A-Za-z]{0,4}[._:-]?\d+$|^[A-Za-z]{1,2}[._][0-9A-Za-z_]+$|^[A-Za-z]?[0-9a-f]{10,}$|^[0-9A-F-]{16,}$"
+_MAX_CHARS = 4_000  # of all values of an entity as one text
+_MAX_ENCODER_CHARS = 1_000  # of the text for a text encoder
+_MAX_NAMES = 30  # names of one entity that are compared
+_MAX_NEIGHBORS = 40  # neighbours of one entity whose names are compared
+_OPAQUE_ID = re.compile(
+    r"""
+    ^[A-Za-z]{0,4}[._:-]?\d+$            # Q7259, GO:0008150, 42
+    | ^[A-Za-z]{1,2}[._][0-9A-Za-z_]+$   # m.0ckf6
+    | ^[A-Za-z]?[0-9a-f]{10,}$           # 9b1c4d5e6f703f2a
+    | ^[0-9A-F-]{16,}$                   # 550E8400-E29B-41D4-A716-446655440000
+    """,
+    re.VERBOSE,
 )
-_SAMPLE = 2_000
-_MANY_TRIPLES = 50
+_SAMPLE_SIZE = 2_000  # IRIs that are looked at
+_MIN_CLASS_TRIPLES = 50  # triples of a relation that may lead to classes
 
 
 @dataclass(frozen=True, eq=False)
 class EntityTexts:
-    """The texts of one side that are compared, normalised.
+    """The normalised texts of one side.
 
-    `names` with `name_owners` (k,), the entity of each, ascending; `documents`, all values of an entity as one text,
-    one for each of `entities` (n,), which are all that have a text; `neighbors`, the names of their neighbours as one
-    text each.
+    `name_owners` (k,), ascending, holds the entity of each name in `names`. `entities` (n,), ascending, are the
+    entities that have a text; for each of them `documents` holds all its values as one text, and `neighbors` the names
+    of its neighbours as one text.
     """
 
     names: list[str]
@@ -60,141 +66,149 @@ class EntityTexts:
 
 def texts_of_side(
     literals: Literals,
-    inside: slice,
+    rows: slice,
     profiles: Mapping[int, PredicateProfile],
     identifiers: Mapping[int, str],
     triples: IntArray,
 ) -> EntityTexts:
-    """The texts of the entities of one side, of which these are the `triples` and the `identifiers` in words."""
-    owners, predicates = literals.entities[inside], literals.predicates[inside]
-    distinct, codes = distinct_texts(literals.values.take(range(inside.start, inside.stop)))
-    spelled = normalise(distinct)
-    filled = np.flatnonzero(np.array([bool(text) for text in spelled], dtype=bool)[codes])
-    named = [number for number, profile in profiles.items() if profile.kind == "name"]
-    name_rows = filled[np.isin(predicates[filled], named)]
-    name_owners, name_codes = _first_of_each(owners[name_rows], codes[name_rows], _MOST_NAMES)
+    """Collect the texts of one side: its literals are in `rows`, its names from IRIs in `identifiers` (by entity)."""
+    owners, predicates = literals.entities[rows], literals.predicates[rows]
+    distinct, codes = distinct_texts(literals.values.take(range(rows.start, rows.stop)))
+    normalised = normalise(distinct)
+    filled = np.flatnonzero(np.array([bool(text) for text in normalised], dtype=bool)[codes])
+    name_predicates = [number for number, profile in profiles.items() if profile.kind == "name"]
+    name_rows = filled[np.isin(predicates[filled], name_predicates)]
+    name_owners, name_codes = _first_of_each(owners[name_rows], codes[name_rows], _MAX_NAMES)
     value_owners, value_codes = _first_of_each(owners[filled], codes[filled])
-    # Entities without a name get the end of their IRI.
+    # An entity without a name gets the last part of its IRI as its name.
     unnamed = np.setdiff1d(np.fromiter(identifiers, dtype=np.int64, count=len(identifiers)), name_owners)
-    spelled += [identifiers[entity] for entity in unnamed.tolist()]
-    called = np.arange(len(spelled) - len(unnamed), len(spelled))
-    name_owners, name_codes = _joined(name_owners, name_codes, unnamed, called)
-    value_owners, value_codes = _joined(value_owners, value_codes, unnamed, called)
-    names = [spelled[code] for code in name_codes.tolist()]
-    entities, documents = _documents(spelled, value_owners, value_codes)
-    first_name = dict(reversed(list(zip(name_owners.tolist(), names, strict=True))))
+    normalised += [identifiers[entity] for entity in unnamed.tolist()]
+    identifier_codes = np.arange(len(normalised) - len(unnamed), len(normalised))
+    name_owners, name_codes = _joined(name_owners, name_codes, unnamed, identifier_codes)
+    value_owners, value_codes = _joined(value_owners, value_codes, unnamed, identifier_codes)
+    names = [normalised[code] for code in name_codes.tolist()]
+    entities, documents = _documents(normalised, value_owners, value_codes)
+    first_name: dict[int, str] = {}
+    for owner, name in zip(name_owners.tolist(), names, strict=True):
+        first_name.setdefault(owner, name)
     neighbors = neighbor_texts(triples, first_name, entities, class_relations(triples))
     return EntityTexts(names, name_owners, entities, documents, neighbors)
 
 
 def written_texts(
     literals: Literals,
-    inside: slice,
+    rows: slice,
     profiles: Mapping[int, PredicateProfile],
     identifiers: Mapping[int, str],
     entities: IntArray,
 ) -> list[str]:
-    """All values of each of these entities (n,) as they were written, names first; for a text encoder."""
+    """All values of each of the `entities` (n,) as they were written, names first; for a text encoder."""
     is_name = {number: profile.kind == "name" for number, profile in profiles.items()}
     parts: dict[int, tuple[list[str], list[str]]] = {}
-    values = literals.values.take(range(inside.start, inside.stop))
+    values = literals.values.take(range(rows.start, rows.stop))
     for owner, predicate, value in zip(
-        literals.entities[inside].tolist(), literals.predicates[inside].tolist(), values, strict=True
+        literals.entities[rows].tolist(), literals.predicates[rows].tolist(), values, strict=True
     ):
-        parts.setdefault(owner, ([], []))[0 if is_name.get(predicate) else 1].append(value)
+        names, others = parts.setdefault(owner, ([], []))
+        (names if is_name.get(predicate) else others).append(value)
     texts = []
     for entity in entities.tolist():
         names, others = parts.get(entity, ([], []))
-        texts.append(". ".join([*(names or [identifiers.get(entity, "")]), *others])[:_LONGEST_WRITTEN])
+        texts.append(". ".join([*(names or [identifiers.get(entity, "")]), *others])[:_MAX_ENCODER_CHARS])
     return texts
 
 
-def is_readable(names: StringTable, first: int, count: int, seed: int = 0) -> bool:
-    """Whether the IRIs of a side end in words rather than in opaque ids, by a sample."""
+def iris_are_words(names: StringTable, first: int, count: int, seed: int = 0) -> bool:
+    """Whether the IRIs of one side end in words rather than in opaque ids, judged by a sample."""
     if not count or len(names) < first + count:
         return False
-    rng = np.random.default_rng(seed)
-    sample = first + (np.arange(count) if count <= _SAMPLE else np.sort(rng.choice(count, _SAMPLE, replace=False)))
-    locals_of = [_local(name) for name in names.take(sample)]
-    readable = sum(not _OPAQUE.match(local) and sum(map(str.isalpha, local)) >= 3 for local in locals_of)
-    return readable >= 0.5 * len(locals_of)
+    sample = np.arange(count)
+    if count > _SAMPLE_SIZE:
+        sample = np.sort(np.random.default_rng(seed).choice(count, _SAMPLE_SIZE, replace=False))
+    local_names = [_local_name(name) for name in names.take(first + sample)]
+    num_words = sum(not _OPAQUE_ID.match(name) and sum(map(str.isalpha, name)) >= 3 for name in local_names)
+    return num_words >= 0.5 * len(local_names)
 
 
 def identifier_names(names: StringTable, first: int, count: int, seed: int = 0) -> dict[int, str]:
-    """The last parts of the IRIs of one side as names, by entity; none where most of them are opaque ids."""
-    if not is_readable(names, first, count, seed):
+    """The last parts of the IRIs of one side as normalised names, by entity; empty if most of them are opaque ids."""
+    if not iris_are_words(names, first, count, seed):
         return {}
     entities = range(first, first + count)
-    spelled = normalise(split_identifier(unquote(_local(name))) for name in names.take(entities))
-    return {entity: text for entity, text in zip(entities, spelled, strict=True) if text}
+    normalised = normalise(split_identifier(unquote(_local_name(name))) for name in names.take(entities))
+    return {entity: text for entity, text in zip(entities, normalised, strict=True) if text}
 
 
 def class_relations(triples: IntArray) -> frozenset[int]:
-    """Relations that lead to very few entities, such as types: their ends are classes, which do not distinguish."""
+    """Relations that lead to very few entities, such as types: their tails are classes, which do not distinguish."""
     if not len(triples):
         return frozenset()
-    # Sorted here: np.unique hashes, and numbers packed like these collide, which is ten times slower.
-    ends = triples[:, 1].astype(np.int64) << 32 | triples[:, 2]
-    ends.sort()
-    counts = np.bincount(triples[:, 1])
-    distinct = np.bincount(ends[np.diff(ends, prepend=-1) != 0] >> 32, minlength=len(counts))
-    few = (counts >= _MANY_TRIPLES) & (distinct <= np.maximum(2, counts // 100))
-    return frozenset(np.flatnonzero(few).tolist())
+    # np.unique would hash the keys, and keys packed like these collide, which is ten times slower than sorting.
+    keys = triples[:, 1].astype(np.int64) << 32 | triples[:, 2]
+    keys.sort()
+    num_triples = np.bincount(triples[:, 1])
+    num_tails = np.bincount(keys[np.diff(keys, prepend=-1) != 0] >> 32, minlength=len(num_triples))
+    has_few_tails = (num_triples >= _MIN_CLASS_TRIPLES) & (num_tails <= np.maximum(2, num_triples // 100))
+    return frozenset(np.flatnonzero(has_few_tails).tolist())
 
 
 def neighbor_texts(
     triples: IntArray, names: Mapping[int, str], entities: IntArray, ignored: frozenset[int] = frozenset()
 ) -> list[str]:
-    """The names of the neighbours of each entity (n,) as one text; relations in `ignored` do not count."""
-    # Each triple counts for both ends, in the order of the triples.
-    counted = triples[~np.isin(triples[:, 1], sorted(ignored))] if ignored else triples
-    ones, others = counted[:, [0, 2]].ravel(), counted[:, [2, 0]].ravel()
+    """The names of the neighbours of each entity (n,) as one text, without the relations in `ignored`."""
+    kept = triples[~np.isin(triples[:, 1], sorted(ignored))] if ignored else triples
+    # Each triple makes its tail a neighbour of its head and its head one of its tail, in the order of the triples.
+    heads_and_tails, neighbors = kept[:, [0, 2]].ravel(), kept[:, [2, 0]].ravel()
     size = int(max(triples[:, [0, 2]].max(initial=-1), entities.max(initial=-1), max(names, default=-1))) + 1
     row_of, code_of = np.full(size, -1, dtype=np.int64), np.full(size, -1, dtype=np.int64)
     row_of[entities] = np.arange(len(entities))
-    spelled, codes = distinct_texts(names.values())
+    distinct, codes = distinct_texts(names.values())
     code_of[np.fromiter(names, dtype=np.int64, count=len(names))] = codes
-    known = np.flatnonzero((row_of[ones] >= 0) & (code_of[others] >= 0))
-    rows, near = _first_of_each(row_of[ones[known]], code_of[others[known]], _MOST_NEIGHBORS)
+    named = np.flatnonzero((row_of[heads_and_tails] >= 0) & (code_of[neighbors] >= 0))
+    rows, name_codes = _first_of_each(row_of[heads_and_tails[named]], code_of[neighbors[named]], _MAX_NEIGHBORS)
     texts = [""] * len(entities)
-    for row, text in zip(*_documents(spelled, rows, near), strict=True):
+    rows_with_text, joined_names = _documents(distinct, rows, name_codes)
+    for row, text in zip(rows_with_text.tolist(), joined_names, strict=True):
         texts[row] = text
     return texts
 
 
-def _first_of_each(owners: IntArray, codes: IntArray, most: int | None = None) -> tuple[IntArray, IntArray]:
-    """Distinct codes of each owner in the order they come, at most so many; ascending by owner."""
-    order = np.lexsort((codes, owners))  # stable: the first of equal ones stays the first
+def _first_of_each(owners: IntArray, codes: IntArray, maximum: int | None = None) -> tuple[IntArray, IntArray]:
+    """The first `maximum` distinct codes of each owner, in their given order; ascending by owner."""
+    order = np.lexsort((codes, owners))  # stable: the first of several equal pairs stays the first
     keys = owners[order].astype(np.int64) << 32 | codes[order]
     first = np.sort(order[np.concatenate([[True], keys[1:] != keys[:-1]])]) if len(order) else order
     first = first[np.argsort(owners[first], kind="stable")]
-    if most is not None:
+    if maximum is not None:
         starts = np.searchsorted(owners[first], owners[first])
-        first = first[np.arange(len(first)) - starts < most]
+        first = first[np.arange(len(first)) - starts < maximum]
     return owners[first].astype(np.int64), codes[first]
 
 
-def _joined(owners: IntArray, codes: IntArray, more: IntArray, more_codes: IntArray) -> tuple[IntArray, IntArray]:
-    """Both lists, ascending by owner."""
-    all_owners = np.concatenate([owners, more])
+def _joined(
+    owners: IntArray, codes: IntArray, more_owners: IntArray, more_codes: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Join two lists of (owner, code) into one, ascending by owner."""
+    all_owners = np.concatenate([owners, more_owners])
     order = np.argsort(all_owners, kind="stable")
     return all_owners[order], np.concatenate([codes, more_codes])[order]
 
 
-def _documents(spelled: list[str], owners: IntArray, codes: IntArray) -> tuple[IntArray, list[str]]:
-    """The owners, and the texts of each as one."""
+def _documents(distinct: list[str], owners: IntArray, codes: IntArray) -> tuple[IntArray, list[str]]:
+    """The distinct owners, and for each of them its texts joined to one; `codes` are indices in `distinct`."""
     entities, starts = np.unique(owners, return_index=True)
     bounds = np.append(starts, len(owners)).tolist()
-    texts = [spelled[code] for code in codes.tolist()]
-    return entities, [" ".join(texts[start:end])[:_LONGEST] for start, end in itertools.pairwise(bounds)]
+    texts = [distinct[code] for code in codes.tolist()]
+    return entities, [" ".join(texts[start:end])[:_MAX_CHARS] for start, end in itertools.pairwise(bounds)]
 
 
 def distinct_texts(texts: Iterable[str]) -> tuple[list[str], IntArray]:
-    """The distinct texts, and which of them each is."""
-    number_of: dict[str, int] = {}
-    codes = np.array([number_of.setdefault(text, len(number_of)) for text in texts], dtype=np.int64)
-    return list(number_of), codes
+    """The distinct texts, and for each text its index among them."""
+    code_of: dict[str, int] = {}
+    codes = np.array([code_of.setdefault(text, len(code_of)) for text in texts], dtype=np.int64)
+    return list(code_of), codes
 
 
-def _local(name: str) -> str:
+def _local_name(name: str) -> str:
+    """The last part of an IRI; any other name as it is."""
     return re.split(r"[/#]", name.rstrip("/#>"))[-1] if "://" in name else name

@@ -1,13 +1,12 @@
-"""Weigh agreement and contradiction of values by aligned predicates, which are learnt, not configured.
+"""Align predicates by their values, and turn agreement and contradiction of values into evidence for each pair.
 
 In: candidate edges, the literals of both sides with their kinds, and reference matches. Out: two columns: `agreement`,
-the evidence of equal values, and `contradiction`, that of different values, in natural logarithms of odds (Fellegi and
-Sunter, 1969); and the duplicates within a side.
-The idea: for every pair of predicates of the same kind, count how often the values of reference matches agree and how
-often those of random pairs do. A predicate pair that agrees no more often than by chance is no evidence. Rare values
-seldom agree by chance, so they count more. Only predicates with about one value per entity can contradict.
-Each value is read once and compared often (see `comparators`).
-Cost: the edges times the aligned predicate pairs, of which the most informative are kept.
+the evidence of equal values, and `contradiction`, the evidence of different values, as natural logarithms of odds
+(Fellegi and Sunter, 1969); and the duplicates within a side.
+The idea: for every two predicates of the same kind, count how often the values of reference matches agree and how often
+the values of random pairs agree. Predicates whose values agree about as often by chance give no evidence. Only
+predicates with about one value per entity are used.
+Cost: the edges times the aligned predicates, at most 30 pairs of them.
 """
 
 from __future__ import annotations
@@ -31,21 +30,25 @@ __all__ = [
     "value_evidence",
 ]
 
-_FEWEST_SURE = 20
-_MOST_SURE = 5_000
-_MOST_CORRESPONDENCES = 30
-_AGREES = 0.95  # similarity from which two values are the same
-_LEAST_RATIO = 2.0  # how much more often than by chance values must agree to be evidence
-_FUNCTIONAL = 0.8
-_MOST_ODDS = 6.0
-_EDGES = 1 << 17  # of a piece
-_MOST_NAMESAKES = 5  # entities of one name of which any two may be the same
-_WORTH_SENDING = 1 << 19  # edges; fewer are compared here in a second or two, and the start of a worker takes as long
+_MIN_REFERENCE_PAIRS = 20
+_MAX_REFERENCE_PAIRS = 5_000
+_MAX_CORRESPONDENCES = 30
+_MIN_SIMILARITY = 0.95  # of two values that agree
+_MIN_RATIO = 2.0  # of the agreement of reference pairs to the agreement by chance
+_MIN_FUNCTIONAL = 0.8  # entities with a value of a predicate, divided by its values
+_MAX_LOG_ODDS = 6.0
+_PIECE_EDGES = 1 << 17
+_MAX_NAMESAKES = 5  # entities of one name that may be duplicates of each other
+_WORTH_SENDING = 1 << 19  # edges; fewer take this machine a second or two, and the start of a worker takes as long
 
 
 @dataclass(frozen=True, eq=False)
 class SideValues:
-    """The values of one side by predicate: for each predicate, one row per entity (-1 for none) into the literals."""
+    """The values of one side by predicate.
+
+    `row_of[predicate]` (n,) holds for each entity the row of its value in `literals`, -1 for none; `first` is the id of
+    the side's first entity.
+    """
 
     literals: Literals
     row_of: dict[int, IntArray]
@@ -56,33 +59,34 @@ class SideValues:
     def of(
         cls,
         literals: Literals,
-        inside: slice,
+        rows: slice,
         profiles: dict[int, PredicateProfile],
         first: int,
         count: int,
     ) -> SideValues:
-        """The first value of each entity, for the predicates that have about one value per entity."""
-        entities, predicates = literals.entities[inside], literals.predicates[inside]
-        rows: dict[int, IntArray] = {}
+        """Take the first value of each of the `count` entities, for predicates with about one value per entity."""
+        entities, predicates = literals.entities[rows], literals.predicates[rows]
+        row_of: dict[int, IntArray] = {}
         for predicate, profile in profiles.items():
-            if profile.functional < _FUNCTIONAL:
+            if profile.functional < _MIN_FUNCTIONAL:
                 continue
-            here = np.flatnonzero(predicates == predicate)
-            table = np.full(count, -1, dtype=np.int64)
-            table[entities[here[::-1]] - first] = here[::-1] + inside.start
-            rows[predicate] = table
-        return cls(literals, rows, profiles, first)
+            # In reverse, because a later assignment overwrites an earlier one: the first value of an entity stays.
+            uses = np.flatnonzero(predicates == predicate)[::-1]
+            row_of_entity = np.full(count, -1, dtype=np.int64)
+            row_of_entity[entities[uses] - first] = uses + rows.start
+            row_of[predicate] = row_of_entity
+        return cls(literals, row_of, profiles, first)
 
     def read(self, predicate: int, comparator: Comparator) -> tuple[Values, IntArray]:
-        """All values of a predicate as a comparator reads them, and the place of each entity's, -1 for none."""
+        """All values of a predicate as the comparator reads them, and the index of each entity's value (-1: none)."""
         has_value = self.row_of[predicate] >= 0
-        read = comparator.read(self.literals.values.take(self.row_of[predicate][has_value]))
-        return read, np.where(has_value, np.cumsum(has_value) - 1, -1)
+        values = comparator.read(self.literals.values.take(self.row_of[predicate][has_value]))
+        return values, np.where(has_value, np.cumsum(has_value) - 1, -1)
 
 
 @dataclass(frozen=True)
 class Correspondence:
-    """Two aligned predicates: how often their values agree for right pairs, and by chance."""
+    """Two aligned predicates, and how often their values agree for `num_sure` reference pairs and by chance."""
 
     source_predicate: str
     target_predicate: str
@@ -93,80 +97,96 @@ class Correspondence:
 
     @property
     def odds_for(self) -> float:
-        """The evidence of equal values for a pair, as a logarithm."""
-        return float(np.clip(np.log(self.agree_right / self.agree_chance), 0.0, _MOST_ODDS))
+        """The log-odds that equal values add for a pair."""
+        return float(np.clip(np.log(self.agree_right / self.agree_chance), 0.0, _MAX_LOG_ODDS))
 
     @property
     def odds_against(self) -> float:
-        """The evidence of different values against a pair, as a logarithm."""
-        return float(np.clip(np.log((1 - self.agree_chance) / (1 - self.agree_right)), 0.0, _MOST_ODDS))
+        """The log-odds that different values add against a pair."""
+        return float(np.clip(np.log((1 - self.agree_chance) / (1 - self.agree_right)), 0.0, _MAX_LOG_ODDS))
+
+
+_ScoredCorrespondence = tuple[float, Correspondence, tuple[int, int]]  # score, correspondence, its predicates
 
 
 def learn_correspondences(
-    source: SideValues, target: SideValues, sure: IntArray, seed: int = 0
+    source: SideValues, target: SideValues, reference_pairs: IntArray, seed: int = 0
 ) -> tuple[list[Correspondence], list[tuple[int, int]]]:
-    """The predicate pairs whose values agree far more often for the `sure` pairs (s, 2) than by chance."""
+    """Align the predicates whose values agree far more often for the reference pairs (s, 2) than for random pairs.
+
+    Returns the most informative correspondences, and for each of them the numbers of its two predicates.
+    """
     rng = np.random.default_rng(seed)
-    if len(sure) < _FEWEST_SURE:
+    if len(reference_pairs) < _MIN_REFERENCE_PAIRS:
         return [], []
-    chosen = sure if len(sure) <= _MOST_SURE else sure[np.sort(rng.choice(len(sure), _MOST_SURE, replace=False))]
-    shuffled = np.stack([chosen[:, 0], rng.permutation(chosen[:, 1])], axis=1)
-    found: list[tuple[float, Correspondence, tuple[int, int]]] = []
-    for left, right, kind in _possible(source, target):
-        together = [_agreements(source, target, left, right, pairs)[1] for pairs in (chosen, shuffled)]
-        count = len(together[0])
-        if count < _FEWEST_SURE:
+    pairs = reference_pairs
+    if len(pairs) > _MAX_REFERENCE_PAIRS:
+        pairs = pairs[np.sort(rng.choice(len(pairs), _MAX_REFERENCE_PAIRS, replace=False))]
+    random_pairs = np.stack([pairs[:, 0], rng.permutation(pairs[:, 1])], axis=1)
+    scored: list[_ScoredCorrespondence] = []
+    for left, right, kind in _comparable_predicates(source, target):
+        _, agree = _agreements(source, target, left, right, pairs)
+        _, agree_by_chance = _agreements(source, target, left, right, random_pairs)
+        count = len(agree)
+        if count < _MIN_REFERENCE_PAIRS:
             continue
-        # Half an agreement and half a disagreement more: nothing is certain.
-        agree_right = (float(together[0].sum()) + 0.5) / (count + 1)
-        agree_chance = (float(together[1].sum()) + 0.5) / (len(together[1]) + 1)
-        if agree_right < _LEAST_RATIO * agree_chance:
+        # Half an agreement and half a disagreement are added, so that no share is 0 or 1.
+        agree_right = (float(agree.sum()) + 0.5) / (count + 1)
+        agree_chance = (float(agree_by_chance.sum()) + 0.5) / (len(agree_by_chance) + 1)
+        if agree_right < _MIN_RATIO * agree_chance:
             continue
-        names = source.profiles[left].predicate, target.profiles[right].predicate
-        one = Correspondence(*names, kind, count, agree_right, agree_chance)
-        found.append((count * (one.odds_for * agree_right), one, (left, right)))
-    found.sort(key=lambda entry: (-entry[0], entry[2]))
-    best = _one_each(found)[:_MOST_CORRESPONDENCES]
-    return [one for _, one, _ in best], [numbers for _, _, numbers in best]
+        correspondence = Correspondence(
+            source.profiles[left].predicate, target.profiles[right].predicate, kind, count, agree_right, agree_chance
+        )
+        scored.append((count * (correspondence.odds_for * agree_right), correspondence, (left, right)))
+    scored.sort(key=lambda entry: (-entry[0], entry[2]))
+    best = _one_to_one(scored)[:_MAX_CORRESPONDENCES]
+    return [correspondence for _, correspondence, _ in best], [predicates for _, _, predicates in best]
 
 
 def value_evidence(
     source: SideValues,
     target: SideValues,
     correspondences: list[Correspondence],
-    numbers: list[tuple[int, int]],
+    predicate_pairs: list[tuple[int, int]],
     sources: IntArray,
     targets: IntArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Agreement and contradiction of each edge (e,)."""
-    agreement, contradiction = (np.zeros(len(sources), dtype=np.float32) for _ in range(2))
-    for one, (left, right) in zip(correspondences, numbers, strict=True):
-        chosen = COMPARATORS[one.kind]
-        left_values, left_place = source.read(left, chosen)
-        right_values, right_place = target.read(right, chosen)
-        some = (
-            (start, left_place[sources[start:end] - source.first], right_place[targets[start:end] - target.first])
-            for start, end in pieces(len(sources), _EDGES)
+    """Agreement and contradiction of each edge (e,), summed over the correspondences."""
+    agreement = np.zeros(len(sources), dtype=np.float32)
+    contradiction = np.zeros(len(sources), dtype=np.float32)
+    send = len(sources) >= _WORTH_SENDING
+    for correspondence, (left, right) in zip(correspondences, predicate_pairs, strict=True):
+        comparator = COMPARATORS[correspondence.kind]
+        left_values, left_index = source.read(left, comparator)
+        right_values, right_index = target.read(right, comparator)
+        edge_pieces = (
+            (start, left_index[sources[start:end] - source.first], right_index[targets[start:end] - target.first])
+            for start, end in pieces(len(sources), _PIECE_EDGES)
         )
-        send = len(sources) >= _WORTH_SENDING
-        for both, similar in map_pieces(compare_piece, some, chosen, left_values, right_values, send=send):
-            agree = similar >= _AGREES
-            agreement[both[agree]] += one.odds_for
-            contradiction[both[~agree]] += one.odds_against
+        results = map_pieces(compare_piece, edge_pieces, comparator, left_values, right_values, send=send)
+        for edges, similarities in results:
+            agree = similarities >= _MIN_SIMILARITY
+            agreement[edges[agree]] += correspondence.odds_for
+            contradiction[edges[~agree]] += correspondence.odds_against
     return agreement, contradiction
 
 
 def compare_piece(
-    start: int, left: IntArray, right: IntArray, chosen: Comparator, left_values: Values, right_values: Values
+    start: int, left: IntArray, right: IntArray, comparator: Comparator, left_values: Values, right_values: Values
 ) -> tuple[IntArray, FloatArray]:
-    """The edges of a piece, counted from `start`, of which both ends have a value (-1: none), and its similarity."""
-    both = np.flatnonzero((left >= 0) & (right >= 0))
-    similar = chosen.compare(left_values[left[both]], right_values[right[both]])
-    return start + both, np.asarray(similar, dtype=np.float32)
+    """Compare the values at the ends of a piece of the edges, which begins with the edge `start`.
+
+    `left` and `right` are the indices of the values, -1 for none. Returns the edges with a value at both ends, and the
+    similarity of the two values.
+    """
+    has_both = np.flatnonzero((left >= 0) & (right >= 0))
+    similarities = comparator.compare(left_values[left[has_both]], right_values[right[has_both]])
+    return start + has_both, np.asarray(similarities, dtype=np.float32)
 
 
-def _possible(source: SideValues, target: SideValues) -> list[tuple[int, int, str]]:
-    """Pairs of predicates of the same kind."""
+def _comparable_predicates(source: SideValues, target: SideValues) -> list[tuple[int, int, str]]:
+    """The pairs of predicates of the same kind, and the kind."""
     return [
         (left, right, source.profiles[left].kind)
         for left in source.row_of
@@ -178,33 +198,33 @@ def _possible(source: SideValues, target: SideValues) -> list[tuple[int, int, st
 def _agreements(
     source: SideValues, target: SideValues, left: int, right: int, pairs: IntArray
 ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """The rows of the pairs of which both have a value of these predicates, and whether the values agree."""
-    rows = source.row_of[left][pairs[:, 0] - source.first], target.row_of[right][pairs[:, 1] - target.first]
-    both = np.flatnonzero((rows[0] >= 0) & (rows[1] >= 0))
-    texts = source.literals.values.take(rows[0][both]), target.literals.values.take(rows[1][both])
-    return both, COMPARATORS[source.profiles[left].kind](*texts) >= _AGREES
+    """The rows of the pairs whose ends both have a value of these predicates, and whether the two values agree."""
+    left_rows = source.row_of[left][pairs[:, 0] - source.first]
+    right_rows = target.row_of[right][pairs[:, 1] - target.first]
+    has_both = np.flatnonzero((left_rows >= 0) & (right_rows >= 0))
+    left_texts = source.literals.values.take(left_rows[has_both])
+    right_texts = target.literals.values.take(right_rows[has_both])
+    return has_both, COMPARATORS[source.profiles[left].kind](left_texts, right_texts) >= _MIN_SIMILARITY
 
 
-def _one_each(
-    found: list[tuple[float, Correspondence, tuple[int, int]]],
-) -> list[tuple[float, Correspondence, tuple[int, int]]]:
-    """The best partner of each predicate, each used once: the same fact must not be counted twice."""
-    used: tuple[set[int], set[int]] = (set(), set())
-    chosen = []
-    for entry in found:
+def _one_to_one(scored: list[_ScoredCorrespondence]) -> list[_ScoredCorrespondence]:
+    """Select correspondences, best first, with each predicate in one only: no fact must be counted twice."""
+    used_left, used_right = set[int](), set[int]()
+    selected = []
+    for entry in scored:
         left, right = entry[2]
-        if left not in used[0] and right not in used[1]:
-            used[0].add(left)
-            used[1].add(right)
-            chosen.append(entry)
-    return chosen
+        if left not in used_left and right not in used_right:
+            used_left.add(left)
+            used_right.add(right)
+            selected.append(entry)
+    return selected
 
 
 def find_duplicates(texts: EntityTexts, values: SideValues) -> IntArray:
-    """Pairs (d, 2) of entities of one side that are probably the same, ascending, the smaller id first.
+    """Find pairs (d, 2) of entities of one side that are probably the same, ascending, the smaller id first.
 
-    They have the same name, which few others have, and differ in no value; pairs without a common predicate count if
-    their texts are equal. Cost: linear in the names; the pairs of equal names times the predicates.
+    The two entities share a name that few entities have, they differ in no value, and a value other than a name or
+    their whole texts are equal. Cost: linear in the names; the pairs of equal names times the predicates.
     """
     pairs = _namesakes(texts)
     if not len(pairs):
@@ -213,26 +233,26 @@ def find_duplicates(texts: EntityTexts, values: SideValues) -> IntArray:
     for predicate in values.row_of:
         if values.profiles[predicate].kind == "name":
             continue
-        both, is_same = _agreements(values, values, predicate, predicate, pairs)
-        agreeing[both] += is_same
-        differing[both] += ~is_same
+        rows, agree = _agreements(values, values, predicate, predicate, pairs)
+        agreeing[rows] += agree
+        differing[rows] += ~agree
     document_of = dict(zip(texts.entities.tolist(), texts.documents, strict=True))
     has_same_text = np.array([document_of[left] == document_of[right] for left, right in pairs.tolist()])
-    found: IntArray = pairs[(differing == 0) & ((agreeing > 0) | has_same_text)]
-    return found
+    duplicates: IntArray = pairs[(differing == 0) & ((agreeing > 0) | has_same_text)]
+    return duplicates
 
 
 def _namesakes(texts: EntityTexts) -> IntArray:
-    """Pairs (p, 2) of entities that share a name which few others have, ascending."""
+    """The pairs (p, 2) of entities that share a name that few entities have, ascending."""
     owners_of: dict[str, list[int]] = {}
     for owner, name in zip(texts.name_owners.tolist(), texts.names, strict=True):
         owners_of.setdefault(name, []).append(owner)
     pairs = {
         (left, right)
         for owners in owners_of.values()
-        if 1 < len(owners) <= _MOST_NAMESAKES
-        for place, left in enumerate(owners)
-        for right in owners[place + 1 :]
+        if 1 < len(owners) <= _MAX_NAMESAKES
+        for index, left in enumerate(owners)
+        for right in owners[index + 1 :]
         if left != right
     }
     return np.array(sorted((min(pair), max(pair)) for pair in pairs), dtype=np.int64).reshape(-1, 2)

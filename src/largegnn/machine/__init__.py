@@ -1,1 +1,1 @@
-"""What the program needs of a machine: devices, workers, memory, files, locks, progress."""
+"""Use the machine: devices, memory, worker threads and processes, files, locks, progress."""

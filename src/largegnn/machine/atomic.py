@@ -1,8 +1,8 @@
-"""Write files and folders atomically: complete or not at all.
+"""Write files and folders atomically: completely or not at all.
 
 In: a path, and a function that writes. Out: the file or folder. It is written under a temporary name in the same
-folder, flushed to disk and renamed, so that a kill at any moment leaves what was there before. No two processes use one
-temporary name, and the leftovers of killed ones are recognised by theirs (`sweep_partials`).
+folder, flushed to disk and renamed, so that a process that is killed leaves the old file or folder as it was. Each
+process uses temporary names of its own; `sweep_partials` recognises and removes those that killed processes left.
 A full disk or a folder that cannot be written is a `StorageError` with a fix. Cost: one flush for each file.
 """
 
@@ -27,10 +27,10 @@ _PARTIAL = re.compile(r".*\.\d+-[0-9a-f]{8}\.partial", re.DOTALL)
 
 
 class ByteSink:
-    """A file to append bytes to, which keeps the error of the system.
+    """A file to append bytes to, which keeps the error of the operating system in `error`.
 
-    polars reports a full disk in one way for Parquet and another for CSV, and writes past Python where it is given a
-    real file. This one has no descriptor.
+    polars reports a full disk differently for Parquet and CSV, and writes directly to the descriptor of a real file,
+    not through Python. This object has no descriptor.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -46,7 +46,7 @@ class ByteSink:
             raise
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Write the buffered bytes."""
         try:
             self._file.flush()
         except OSError as error:
@@ -58,16 +58,16 @@ class ByteSink:
         return self._file.tell()
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Move; polars needs the method, and never moves back."""
+        """Move in the file; polars needs the method, and never moves backwards."""
         return self._file.seek(offset, whence)
 
     def read(self, size: int = -1, /) -> bytes:
-        """Refuse; polars needs the method."""
-        raise OSError("this file is only written")
+        """Raise an `OSError`; polars needs the method."""
+        raise OSError("this file is open for writing only")
 
 
 def write_files(writers: Mapping[Path, Callable[[ByteSink], object]], *, fix: str = _FREE_SPACE) -> None:
-    """Write all of these files, or none; missing folders are made. `fix` is that of the error."""
+    """Write all files or none of them; missing folders are made. `fix` is the advice in the `StorageError`."""
     partials: dict[Path, Path] = {}
     with contextlib.ExitStack() as stack:
         for path, write in writers.items():
@@ -86,7 +86,7 @@ def write_text(path: Path, text: str, *, fix: str = _FREE_SPACE) -> None:
 
 
 def write_folder(folder: Path, fill: Callable[[Path], _Result], *, fix: str = _FREE_SPACE) -> _Result:
-    """Replace a folder by one that `fill` writes its files into, which starts empty; returns what `fill` returns."""
+    """Replace a folder by a new one, into which `fill` writes the files; returns the result of `fill`."""
     with _as_storage_error(folder, fix), _removed_after(partial_path(folder)) as partial:
         partial.mkdir(parents=True)
         result = fill(partial)
@@ -98,13 +98,13 @@ def write_folder(folder: Path, fill: Callable[[Path], _Result], *, fix: str = _F
 
 
 def partial_path(path: Path) -> Path:
-    """A temporary name in the folder of a path that no other process uses, and that `sweep_partials` recognises."""
-    # Names may have 255 bytes: the longest must have a temporary name, too.
+    """A temporary name beside `path` that no other process uses and that `sweep_partials` recognises."""
+    # A name may have at most 255 bytes, so a long one is shortened.
     return path.with_name(f"{path.name[:40]}.{os.getpid()}-{secrets.token_hex(4)}.partial")
 
 
 def sweep_partials(folder: Path) -> None:
-    """Remove the leftovers of killed processes from a folder and below; only its one writer may do this."""
+    """Remove the temporary files that killed processes left in a folder; only its single writer may call this."""
     for path in [*folder.rglob("*.partial")]:
         if _PARTIAL.fullmatch(path.name):
             _remove(path)
@@ -129,7 +129,7 @@ def _flush(path: Path) -> None:
 
 
 def _replace_folder(folder: Path, new: Path) -> None:
-    """Rename a folder to a place where another may be, which is moved aside first: systems replace only empty ones."""
+    """Rename `new` to `folder`; an existing folder is moved away first, because only empty ones can be replaced."""
     with _removed_after(partial_path(folder)) as old:
         with contextlib.suppress(FileNotFoundError):
             folder.rename(old)
@@ -143,7 +143,7 @@ def _replace_folder(folder: Path, new: Path) -> None:
 
 @contextlib.contextmanager
 def _removed_after(partial: Path) -> Iterator[Path]:
-    """A name to write to; what is there afterwards is removed."""
+    """Give a temporary path, and remove the file or folder that is there afterwards."""
     try:
         yield partial
     finally:
@@ -152,7 +152,7 @@ def _removed_after(partial: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _as_storage_error(path: Path, fix: str) -> Iterator[None]:
-    """Turn an error of the system into a `StorageError`."""
+    """Turn an `OSError` into a `StorageError` that names the path and the fix."""
     try:
         yield
     except OSError as error:

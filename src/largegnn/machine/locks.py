@@ -1,6 +1,7 @@
-"""Lock files and folders, so that one process at a time writes them; the system releases locks of killed processes.
+"""Lock files and folders, so that only one process at a time writes them.
 
-In: a file to lock, or the folder it guards. What is inside the `with` happens in one process at a time.
+In: a file to lock, or the folder or path to guard. Out: context managers; only one process at a time is inside the
+`with` block. The operating system releases the locks of killed processes.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ _LOCK = ".lock"
 
 @contextlib.contextmanager
 def hold(file: Path, *, wait: bool) -> Iterator[bool]:
-    """Lock a file, made with its folder if missing; gives False where another process has it and not `wait`.
+    """Lock a file, which is made with its folder if missing; gives whether the lock is held.
 
-    The file stays: only the process that has the lock may remove it (`hold_place`).
+    With `wait` it waits until the file is free, else it gives False if another process holds the lock. The file is not
+    removed: only the process that holds the lock may do that (see `hold_place`).
     """
-    from filelock import FileLock, Timeout  # here, so that reading a run folder needs numpy alone
+    from filelock import FileLock, Timeout  # imported here, so that reading a run folder needs only numpy
 
     file.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(file, timeout=-1 if wait else 0)
@@ -41,33 +43,34 @@ def hold(file: Path, *, wait: bool) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def hold_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder, made if missing, for one writer; an error where another process works in it."""
+    """Lock a folder, which is made if missing, for one writer; a `StorageError` if another process works in it."""
     with _held_or_refused(folder, folder / _LOCK):
         yield
 
 
 @contextlib.contextmanager
 def hold_place(path: Path) -> Iterator[None]:
-    """Lock the path of a file or folder that is made elsewhere and renamed to it; the lock's file is removed."""
+    """Lock the path to which a finished file or folder will be renamed; the lock file is removed afterwards."""
     file = path.with_name(f".{path.name}{_LOCK}")
     with _held_or_refused(path, file):
         try:
             yield
         finally:
-            # Safe while it is locked: a process that has opened this file finds that it is removed, and tries again.
+            # Removing it is safe while it is locked: a process that has opened it notices the removal, and tries again.
             with contextlib.suppress(OSError):
                 file.unlink()
 
 
 @contextlib.contextmanager
-def _held_or_refused(place: Path, file: Path) -> Iterator[None]:
+def _held_or_refused(guarded: Path, file: Path) -> Iterator[None]:
+    """Lock `file`, which guards the path `guarded`, without waiting."""
     with contextlib.ExitStack() as stack:
         try:
             held = stack.enter_context(hold(file, wait=False))
         except OSError as error:
             raise InputError(
-                "the output folder cannot be written", where=str(place), found=error.strerror or str(error)
+                "the output folder cannot be written", where=str(guarded), found=error.strerror or str(error)
             ) from None
         if not held:
-            raise StorageError(f"another process is working in {place}; wait for it or use another folder")
+            raise StorageError(f"another process is working in {guarded}; wait for it or use another folder")
         yield

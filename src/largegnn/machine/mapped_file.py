@@ -1,6 +1,6 @@
-"""Find the file that an array is mapped from, and release the memory of what was read.
+"""Find the file that an array is mapped from, and release the memory of pages that were read.
 
-Other machines can map such a file too, so that no copy has to be sent.
+Other machines can map the same file, so that no copy of the array has to be sent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["file_behind", "forget_pages"]
 
 
 def file_behind(array: Any) -> Any:
-    """The map of a whole file that an array is a part of; None for one in memory, or in a file without a name."""
+    """The `np.memmap` of the file that an array is a part of; None for an array in memory or in an unnamed file."""
     whole: Any = array
     while isinstance(whole, np.ndarray) and not (
         isinstance(whole, np.memmap) and not isinstance(whole.base, np.ndarray)
@@ -24,12 +24,12 @@ def file_behind(array: Any) -> Any:
 
 
 def forget_pages(array: Any) -> None:
-    """Release the pages of a mapped array, which count as memory of this process; the system may keep them cached.
+    """Release the pages of a mapped array from this process's memory; the system may keep them in its cache.
 
-    For arrays that were read as a whole and are not needed soon.
+    Meant for arrays that were read completely and are not needed soon. Arrays that are not mapped stay as they are.
     """
     whole = file_behind(array)
-    drop = getattr(mmap, "MADV_DONTNEED", None)
-    # What was written to a private copy would be lost; a file that is open for reading alone has nothing to lose.
-    if whole is not None and drop is not None and whole.mode == "r":
-        whole._mmap.madvise(drop)
+    release = getattr(mmap, "MADV_DONTNEED", None)
+    # Only for files opened read-only: changes of a copy-on-write map would be lost.
+    if whole is not None and release is not None and whole.mode == "r":
+        whole._mmap.madvise(release)

@@ -1,7 +1,7 @@
-"""Measure seconds and peak memory of a stretch of work, also of the GPU where one is in use.
+"""Measure the seconds and the peak memory of a stage, on the machine and on the GPU, and release unused memory.
 
-On Linux the kernel's high-water mark of resident memory is reset at the start, so the peak is that of the stretch
-alone. Elsewhere it is the peak since the process began, an upper bound; `exact` is True for the former.
+On Linux the kernel's peak of resident memory (VmHWM) is reset at the start, so that the peak is that of the stage alone
+(`exact` is True). On other systems it is the peak since the process began, an upper bound.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 @dataclass(frozen=True)
 class Usage:
-    """What a stretch of work cost."""
+    """The time and peak memory of a stage."""
 
     seconds: float
     peak_memory_mb: float
@@ -29,7 +29,7 @@ class Usage:
 
 
 class Meter:
-    """Measures from when it is made."""
+    """Measures time and peak memory from its creation."""
 
     def __init__(self) -> None:
         self._exact = _reset_peak()
@@ -46,14 +46,14 @@ class Meter:
 
 
 def release_memory() -> None:
-    """Release memory that libraries keep for later: the next stage has other sizes, and others may use the machine.
+    """Release memory that libraries keep for reuse: the next stage needs other sizes, and other programs need memory.
 
-    On a GPU that is what PyTorch keeps, and memory of the machine that is pinned for copies; on the machine what the C
-    library keeps of freed arrays, some 100 MB after a stage of 15,000 entities a side, more with many threads.
+    PyTorch keeps freed GPU memory, and memory of the machine that is pinned for copies. The C library keeps freed
+    arrays, some 100 MB after a stage with 15,000 entities on each side, and more with many threads.
     """
     _release_gpu_memory()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:  # of glibc; others release memory by themselves
+    if trim is not None:  # a function of glibc; other C libraries release memory by themselves
         trim(0)
 
 
@@ -63,14 +63,14 @@ def _release_gpu_memory() -> None:
         return
     gpu.empty_cache()
     torch = sys.modules["torch"]
-    for name in ("_accelerator_emptyHostCache", "_host_emptyCache"):  # by the version of PyTorch
+    for name in ("_accelerator_emptyHostCache", "_host_emptyCache"):  # the name depends on the version of PyTorch
         if torch.cuda.is_available() and hasattr(torch._C, name):
             getattr(torch._C, name)()
             break
 
 
 def available_memory_mb() -> float | None:
-    """Memory of this machine that is free for use, or None where it is unknown."""
+    """The memory of this machine that is available for use; None if it is unknown."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -81,7 +81,7 @@ def available_memory_mb() -> float | None:
 
 
 def _gpu() -> Any | None:
-    """PyTorch's CUDA module if this process uses a GPU; this never loads PyTorch."""
+    """The module `torch.cuda` if this process uses a GPU; PyTorch is never imported for this."""
     torch = sys.modules.get("torch")
     return torch.cuda if torch is not None and torch.cuda.is_initialized() else None
 

@@ -1,10 +1,10 @@
-"""Map a function over pieces of work: by threads of this machine, or by the workers of a cluster.
+"""Map a function over pieces of work, in parallel: by threads of this machine, or by the workers of a cluster.
 
-In: a function, the arguments of each piece, and those that all pieces share. Out: the results, in the order of the
-pieces. This is the one hook for clusters: `cluster/` installs its workers with `use_workers`, and no caller of
-`map_pieces` knows where its pieces are computed. Threads suit functions that run without the interpreter's lock (numpy,
-PyTorch, compiled loops). An idle worker takes the next piece, so a slow one gets fewer. Pieces are made when their turn
-comes: the arguments and results of a few are in memory, not of all.
+In: a function, the arguments of each piece, and arguments that all pieces share. Out: the results, in the order of the
+pieces. This is the only interface to clusters: `cluster/` installs its workers with `use_workers`, and no caller of
+`map_pieces` knows where its pieces are computed. Threads suit functions that release the GIL (numpy, PyTorch, compiled
+loops). An idle worker takes the next piece, so that slow workers get fewer pieces. Pieces are made when their turn
+comes, so that only the arguments and results of a few pieces are in memory.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = [
     "use_workers",
 ]
 
-_PIECES_EACH = 4  # so that a worker that was given little is given more
-_SMALL = 1 << 14  # rows that are not worth cutting
-_MANY_PROCESSORS = 8
+_PIECES_PER_WORKER = 4  # several, so that fast workers take more of them
+_MIN_ROWS = 1 << 14  # of a piece; fewer are not worth dividing
+_MIN_BACKGROUND_PROCESSORS = 8  # for work in the background
 
 _Result = TypeVar("_Result")
 
@@ -44,7 +44,7 @@ class Workers(Protocol):
 
     @property
     def num_workers(self) -> int:
-        """How many pieces are computed at the same time."""
+        """The number of pieces that are computed at the same time."""
         ...
 
     @property
@@ -53,31 +53,31 @@ class Workers(Protocol):
         ...
 
     def on_processors(self) -> Workers:
-        """The same machines with one worker for each processor, whatever GPUs they have."""
+        """Workers of the same machines, one for each processor; GPUs are not used."""
         ...
 
     def map(
         self, function: Callable[..., _Result], pieces: Iterable[tuple[Any, ...]], shared: tuple[Any, ...]
     ) -> Iterator[_Result]:
-        """`function(*piece, *shared)` for each piece, in their order, a bounded number of them under way."""
+        """Compute `function(*piece, *shared)` for each piece, in order; a bounded number of pieces is in progress."""
         ...
 
     @property
     def num_nodes(self) -> int:
-        """How many machines there are."""
+        """The number of machines."""
         ...
 
     @property
     def num_visitors(self) -> int:
-        """How many workers a training has."""
+        """The number of workers that train visits of subgraphs."""
         ...
 
     def visits(
         self, function: Callable[..., _Result], pieces: Iterable[tuple[Any, ...]], shared: tuple[Any, ...]
     ) -> Iterator[_Result]:
-        """As `map`, with the device and the number of threads as last arguments, and few pieces under way.
+        """Compute pieces as `map` does, with the device and the number of threads as last arguments of `function`.
 
-        A piece is made when its turn comes, so that it may depend on the results before.
+        Few pieces are in progress. A piece is made when its turn comes, so that it may depend on earlier results.
         """
         ...
 
@@ -87,12 +87,12 @@ _current: contextvars.ContextVar[Workers | None] = contextvars.ContextVar("worke
 
 @contextlib.contextmanager
 def use_workers(workers: Workers) -> Iterator[None]:
-    """Compute pieces by these workers inside the `with`."""
-    before = _current.set(workers)
+    """Let `map_pieces` use these workers inside the `with` block."""
+    token = _current.set(workers)
     try:
         yield
     finally:
-        _current.reset(before)
+        _current.reset(token)
 
 
 def current_workers() -> Workers | None:
@@ -110,9 +110,10 @@ def map_pieces(
 ) -> Iterator[_Result]:
     """Compute `function(*piece, *shared)` for each piece, and give the results in the order of the pieces.
 
-    `function` is one that another process can import. With `send=False` the pieces stay on this machine, for work too
-    small to be worth sending. `gpus` means that a GPU does the work faster: workers with one are preferred. With
-    `own_threads` the function uses all processors by itself: the pieces of this machine are computed one by one.
+    Another process must be able to import `function`. With `send=False` the pieces stay on this machine, for work that
+    is too small to be worth sending. `gpus` says that a GPU computes the pieces faster, so that workers with a GPU are
+    preferred. `own_threads` says that `function` itself uses all processors, so that this machine computes one piece at
+    a time.
     """
     workers = _workers(gpus) if send else None
     if workers is not None:
@@ -123,7 +124,7 @@ def map_pieces(
 
 
 def num_workers(send: bool = True, gpus: bool = False, own_threads: bool = False) -> int:
-    """How many pieces `map_pieces` computes at the same time."""
+    """The number of pieces that `map_pieces` computes at the same time, by its arguments."""
     workers = _workers(gpus) if send else None
     if workers is not None:
         return workers.num_workers
@@ -131,33 +132,33 @@ def num_workers(send: bool = True, gpus: bool = False, own_threads: bool = False
 
 
 def piece_device(device: str, send: bool = True) -> str:
-    """The device on which `map_pieces(gpus=True)` computes: that of the workers, or `device` on this machine."""
+    """The device on which `map_pieces(gpus=True)` computes: the device of the workers, or `device` on this machine."""
     workers = _workers(gpus=True) if send else None
     return device if workers is None else workers.device
 
 
 def pieces(count: int, size: int) -> Iterator[tuple[int, int]]:
-    """Where each piece of at most `size` rows begins and ends."""
+    """Split `count` rows into pieces (start, end) of at most `size` rows."""
     return ((start, min(start + size, count)) for start in range(0, count, size))
 
 
 def piece_size(count: int, send: bool = False) -> int:
-    """Rows in a piece such that each worker takes a few, for work that needs tables of its own for every piece."""
-    return max(_SMALL, -(-count // (_PIECES_EACH * num_workers(send))))
+    """The number of rows in a piece such that each worker takes a few, for functions with a set-up cost per piece."""
+    return max(_MIN_ROWS, -(-count // (_PIECES_PER_WORKER * num_workers(send))))
 
 
 def by_all_processors(work: Callable[[int, int], _Result], count: int, size: int) -> list[_Result]:
-    """The results of `work` for each piece of a range of rows, on this machine; it may be a closure."""
+    """Compute `work(start, end)` for each piece of `count` rows, on this machine; `work` may be a closure."""
     return list(_by_threads(work, pieces(count, size), ()))
 
 
 def in_background(work: Callable[[], _Result]) -> Callable[[], _Result]:
     """Start `work` in a thread, and return a function that waits for its result.
 
-    Where processors are few, two things at once gain nothing and hold the memory of both: then the work is done when
-    its result is wanted.
+    With few processors nothing is gained by two computations at the same time, which need the memory of both; then the
+    returned function does the work itself.
     """
-    if num_processors() < _MANY_PROCESSORS:
+    if num_processors() < _MIN_BACKGROUND_PROCESSORS:
         return work
     thread = ThreadPoolExecutor(1)
     started = thread.submit(contextvars.copy_context().run, work)
@@ -166,7 +167,7 @@ def in_background(work: Callable[[], _Result]) -> Callable[[], _Result]:
 
 
 def _workers(gpus: bool) -> Workers | None:
-    """The workers in use, if they are faster than this machine."""
+    """The workers in use if they are faster than this machine, else None."""
     workers = _current.get()
     if workers is None or (gpus and workers.device == "cuda"):
         return workers
@@ -177,18 +178,19 @@ def _workers(gpus: bool) -> Workers | None:
 def _by_threads(
     function: Callable[..., _Result], pieces: Iterable[tuple[Any, ...]], shared: tuple[Any, ...]
 ) -> Iterator[_Result]:
-    numbered = iter(pieces)
-    first = list(islice(numbered, 2))
-    if len(first) < 2:  # no thread is started for one piece
+    """Compute the pieces by threads, some pieces for each thread in advance."""
+    remaining = iter(pieces)
+    first = list(islice(remaining, 2))
+    if len(first) < 2:  # a single piece needs no thread
         yield from (function(*piece, *shared) for piece in first)
         return
     with ThreadPoolExecutor(num_processors()) as pool:
         started: deque[Future[_Result]] = deque(pool.submit(function, *piece, *shared) for piece in first)
         try:
             while started:
-                for piece in islice(numbered, _PIECES_EACH * num_processors() - len(started)):
+                for piece in islice(remaining, _PIECES_PER_WORKER * num_processors() - len(started)):
                     started.append(pool.submit(function, *piece, *shared))
                 yield started.popleft().result()
         finally:
-            for each in started:
-                each.cancel()
+            for future in started:
+                future.cancel()

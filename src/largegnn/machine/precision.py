@@ -1,7 +1,7 @@
-"""Set the precision of float32 products: full where they are compared, shortened in training if a setting says so.
+"""Set the precision of float32 products: full where vectors are compared, optionally reduced (TF32) in training.
 
-Shortened products must not decide which vector is nearer. Both functions restore what was set before.
-The switches are those of torch 2.9 and later, the oldest torch that `pyproject.toml` allows.
+Reduced precision must not decide which vector is nearer. Both context managers restore the flags on exit. The flags are
+those of torch 2.9 and later, the oldest version that `pyproject.toml` allows.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import torch
 __all__ = ["Precision", "full_precision", "training_precision"]
 
 Precision = Literal["float32", "tf32"]
-_Switch = tuple[Any, str, object]  # an object of torch's, the name of its attribute, and the value wanted
+_Flag = tuple[Any, str, object]  # an object of torch, the name of its attribute, and the wanted value
 
 
 def full_precision() -> contextlib.AbstractContextManager[None]:
-    """Let products of float32 and sums of float16 products be in float32 throughout."""
+    """Compute products of float32 numbers and sums of float16 products in float32."""
     cuda: Any = torch.backends.cuda.matmul
     mkldnn: Any = torch.backends.mkldnn
-    return _switched(
+    return _with_flags(
         [
             (cuda, "fp32_precision", "ieee"),
             (mkldnn.matmul, "fp32_precision", "ieee"),
@@ -33,17 +33,17 @@ def full_precision() -> contextlib.AbstractContextManager[None]:
 
 
 def training_precision(precision: Precision) -> contextlib.AbstractContextManager[None]:
-    """Let a GPU shorten the factors of float32 products to 19 bits (`tf32`), or not."""
-    return _switched([(torch.backends.cuda.matmul, "fp32_precision", "tf32" if precision == "tf32" else "ieee")])
+    """Let a GPU round the factors of float32 products to 19 bits (`tf32`), or compute in full precision."""
+    return _with_flags([(torch.backends.cuda.matmul, "fp32_precision", "tf32" if precision == "tf32" else "ieee")])
 
 
 @contextlib.contextmanager
-def _switched(switches: Sequence[_Switch]) -> Iterator[None]:
-    before = [getattr(owner, name) for owner, name, _ in switches]
+def _with_flags(flags: Sequence[_Flag]) -> Iterator[None]:
+    before = [getattr(owner, name) for owner, name, _ in flags]
     try:
-        for owner, name, value in switches:
+        for owner, name, value in flags:
             setattr(owner, name, value)
         yield
     finally:
-        for (owner, name, _), value in zip(switches, before, strict=True):
+        for (owner, name, _), value in zip(flags, before, strict=True):
             setattr(owner, name, value)

@@ -1,12 +1,12 @@
 """Run functions in one helper process, and end cleanly on Ctrl-C and SIGTERM.
 
 In: functions that can be imported, with arguments that can be pickled. Out: futures of their results.
-
-The helper is killed when the `with` ends, and on Linux by the kernel when its parent ends; elsewhere it ends after the
-task it is at. It ignores Ctrl-C and SIGTERM, which its parent handles. Unlike those of `multiprocessing`, it never
-imports the program's main script, which therefore needs no `if __name__ == "__main__"`; functions of that script cannot
-be sent. If it fails or is killed, out of memory for example, the future has a `HelperError`, and the caller may do the
-work itself; the next task starts a new helper if need be. Cost: starting one takes as long as importing the package.
+The helper is killed at the end of the `with` block, and on Linux by the kernel when its parent ends; on other systems
+it then ends after its current task. It ignores Ctrl-C and SIGTERM, which its parent handles. Unlike a process of
+`multiprocessing`, it never imports the main script, which therefore needs no `if __name__ == "__main__"`; functions of
+that script cannot be sent. If the helper fails or is killed, for example because memory ran out, the future has a
+`HelperError`, and the caller may do the work itself; the next task starts a new helper.
+Cost: starting a helper takes as long as importing the package.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ __all__ = ["HelperProcess", "Interrupted", "install_signal_handlers"]
 
 _Result = TypeVar("_Result")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_DEATH_OF_PARENT = 1  # PR_SET_PDEATHSIG
-_PATIENCE = 1.0  # seconds in which a second signal is an echo of the first, as some launchers send
+_PR_SET_PDEATHSIG = 1  # the number of this option of prctl
+_ECHO_SECONDS = 1.0  # within this time a second signal is taken for a repetition, as some launchers send it
 _START = "import sys; sys.path[:] = {path!r}; from largegnn.machine.processes import _serve; _serve({pid})"
 
 
@@ -46,14 +46,14 @@ class Interrupted(KeyboardInterrupt):
 
     @property
     def exit_code(self) -> int:
-        """The code a shell expects of a program ended by this signal: 130 or 143."""
+        """The exit code that a shell expects after this signal: 130 for Ctrl-C, 143 for SIGTERM."""
         return 128 + self.signal_number
 
 
 def install_signal_handlers() -> None:
-    """Raise `Interrupted` in the main thread on Ctrl-C and SIGTERM; a second one, after a moment, ends all at once.
+    """Raise `Interrupted` in the main thread on Ctrl-C and SIGTERM; a second signal, a second later, ends the process.
 
-    Signals that the program was started to ignore, as background jobs are, stay ignored.
+    A signal that was ignored when the program started, as in background jobs, stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         return
@@ -64,7 +64,7 @@ def install_signal_handlers() -> None:
 
 
 class _InterruptOnce:
-    """A handler of signals that raises once."""
+    """A signal handler that raises `Interrupted` at the first signal."""
 
     def __init__(self) -> None:
         self._first: float | None = None
@@ -74,20 +74,21 @@ class _InterruptOnce:
         if self._first is None:
             self._first = now
             raise Interrupted(number)
-        if now - self._first > _PATIENCE:
+        if now - self._first > _ECHO_SECONDS:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
 
 class HelperProcess:
-    """One process that computes what is submitted, in order; it is killed on leaving the `with`, or by `close`."""
+    """One process that calls the submitted functions in order; the end of the `with` block or `close` kills it."""
 
     def __init__(self, name: str = "helper") -> None:
-        """`name` is its purpose, for messages; the process starts with its first task."""
+        """`name` is the purpose of the process, for messages; it starts with its first task."""
         self._name = name
         self._child: subprocess.Popen[bytes] | None = None
-        self._guard, self._closed = threading.Lock(), False
-        # The kernel kills a child with the thread that started it: this one lives as long as the helper.
+        self._lock = threading.Lock()  # for the two attributes `_child` and `_closed`
+        self._closed = False
+        # The kernel kills a child when the thread that started it ends; this thread lives as long as the helper.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=_block_signals)
 
     def __enter__(self) -> Self:
@@ -97,14 +98,14 @@ class HelperProcess:
         self.close()
 
     def submit(self, function: Callable[..., _Result], *arguments: Any) -> Future[_Result]:
-        """Call a function in the helper; the future has what it returns or raises, or a `HelperError`."""
+        """Call a function in the helper; the future has its result, or a `HelperError` if it failed."""
         if self._closed:
             raise RuntimeError(f"the process for {self._name} was closed")
         return self._thread.submit(self._compute, pickle.dumps((function, arguments)))
 
     def close(self) -> None:
-        """Kill the helper, whatever it is doing, and cancel what it has not begun."""
-        with self._guard:
+        """Kill the helper, even in the middle of a task, and cancel the tasks that it has not begun."""
+        with self._lock:
             self._closed = True
             if self._child is not None:
                 self._child.kill()
@@ -112,6 +113,7 @@ class HelperProcess:
         self._discard()
 
     def _compute(self, task: bytes) -> Any:
+        """Send a pickled task to the helper, and wait for its answer."""
         child = self._started()
         assert child.stdin is not None
         assert child.stdout is not None
@@ -120,7 +122,7 @@ class HelperProcess:
             child.stdin.flush()
             succeeded, value = pickle.loads(pickle.load(child.stdout))
         except (OSError, EOFError, pickle.UnpicklingError) as error:
-            raise HelperError(_ending(self._name, self._discard())) from error
+            raise HelperError(_end_message(self._name, self._discard())) from error
         if not succeeded:
             failure = HelperError(f"the process for {self._name} failed: {value.splitlines()[-1]}")
             failure.add_note(value)
@@ -128,7 +130,8 @@ class HelperProcess:
         return value
 
     def _started(self) -> subprocess.Popen[bytes]:
-        with self._guard:
+        """The helper process, which is started if it is not running."""
+        with self._lock:
             if self._closed:
                 raise HelperError(f"the process for {self._name} was closed")
             if self._child is None:
@@ -144,31 +147,31 @@ class HelperProcess:
             return self._child
 
     def _discard(self) -> int | None:
-        """End the helper, if there is one; returns its exit code."""
-        with self._guard:
+        """Kill the helper if there is one; returns its exit code."""
+        with self._lock:
             child, self._child = self._child, None
         if child is None:
             return None
         child.kill()
         code = child.wait()
         for pipe in (child.stdin, child.stdout):
-            with contextlib.suppress(OSError):  # a closed pipe refuses what is still to be written
+            with contextlib.suppress(OSError):  # bytes that are still buffered cannot be written to a closed pipe
                 assert pipe is not None
                 pipe.close()
         return code
 
 
 def _serve(parent: int) -> None:
-    """Compute tasks from standard input in a helper process, until its parent is gone."""
+    """Compute the tasks that arrive on standard input of a helper process, until its parent has ended."""
     _die_with_parent(parent)
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     tasks, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    # What a function prints must not get between the answers.
-    with contextlib.suppress(OSError), open(os.devnull, "rb") as nothing:  # noqa: PTH123
-        os.dup2(nothing.fileno(), 0)
+    # The output of functions must not be mixed with the answers, so it goes to standard error.
+    with contextlib.suppress(OSError), open(os.devnull, "rb") as null:  # noqa: PTH123
+        os.dup2(null.fileno(), 0)
         os.dup2(2, 1)
     with contextlib.suppress(OSError, EOFError):
         while True:
@@ -179,34 +182,35 @@ def _serve(parent: int) -> None:
 
 
 def _answer(task: bytes) -> bytes:
-    """The answer to one task, pickled: whether it succeeded, and its result or the traceback."""
+    """Compute one pickled task; the pickled answer is whether it succeeded, and its result or the traceback."""
     try:
         function, arguments = pickle.loads(task)
         return pickle.dumps((True, function(*arguments)))
-    except BaseException:  # noqa: BLE001 - it is reported to the parent
+    except BaseException:  # noqa: BLE001 - the parent reports it
         return pickle.dumps((False, traceback.format_exc()))
 
 
-def _ending(name: str, code: int | None) -> str:
+def _end_message(name: str, code: int | None) -> str:
+    """Say how a helper ended before its answer; a negative exit code is the number of a signal."""
     if code is not None and code < 0:
-        by = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-        more = ", perhaps because memory ran out" if by == "SIGKILL" else ""
-        return f"the process for {name} was ended by {by}{more}"
+        signal_name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        reason = ", perhaps because memory ran out" if signal_name == "SIGKILL" else ""
+        return f"the process for {name} was ended by {signal_name}{reason}"
     return f"the process for {name} ended with exit code {code} before its work was done"
 
 
 def _die_with_parent(parent: int) -> None:
-    """Let Linux kill this process when its parent ends: a loop that holds the interpreter notices no closed pipe."""
+    """Let Linux kill this process when its parent ends: code that holds the GIL would not notice the closed pipe."""
     if sys.platform == "linux":
         import ctypes
 
         with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_DEATH_OF_PARENT, signal.SIGKILL)
-        if os.getppid() != parent:  # it was gone before
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # the parent had ended before the call
             os._exit(1)
 
 
 def _block_signals() -> None:
-    """Keep signals from this thread, and from a process it starts until that one has set its handlers."""
+    """Block signals in this thread, and in a process that it starts until that process has set its handlers."""
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)

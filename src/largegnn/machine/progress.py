@@ -1,10 +1,10 @@
-"""Show the progress of long work: `progress` counts it, and `show_progress` shows the counts.
+"""Show the progress of long work: `progress` counts units of work, and `show_progress` displays the counts.
 
-In: a description, a total and its unit, then how much was done. Out: bars below the log on a terminal, lines in the log
-elsewhere, and nothing before `show_progress`, as when the package is used as a library.
-The idea: work does not wait for a display. `advance` adds to a number; a thread reads all numbers a few times a second,
-and shows work that has been open for longer than a moment. Work may open further work, which is shown below it, and any
-thread may open work and count. Cost: an addition and a lock for each `advance`.
+In: a description, a total and its unit, then the amounts done. Out: progress bars below the log on a terminal, lines in
+the log otherwise. Nothing is shown before `show_progress` is called, so a library that uses this package stays silent.
+The idea: work never waits for the display. `advance` adds to a number; a thread reads all numbers at regular intervals,
+and shows work that has been open for at least one interval. Work may open nested work, which is shown below it, and
+any thread may open work and count. Cost: an addition and a lock for each `advance`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,18 @@ __all__ = ["Work", "progress", "show_progress", "spell_rate", "spell_seconds"]
 
 _log = logging.getLogger(__name__)
 _BAR_WIDTH = 30
-_OF_BARS, _OF_LINES = 0.25, 10.0  # seconds between two refreshes, and how long work is open before it is shown
+# Seconds between two refreshes; also how long work must have been open to be shown.
+_BAR_INTERVAL, _LINE_INTERVAL = 0.25, 10.0
 
 
 class Work:
-    """A piece of work: its description, total (None: unknown), what is done of it, and how deep it is nested."""
+    """A piece of work: description, total (None: unknown), amount done, depth of nesting."""
 
     def __init__(self, description: str, total: int | None, unit: str, done: int, depth: int) -> None:
-        self.description, self.total, self.unit, self.depth = description, total, unit, depth
+        self.description = description
+        self.total = total
+        self.unit = unit
+        self.depth = depth
         self.done = self._done_before = done
         self.owner = threading.get_ident()
         self._started = time.monotonic()
@@ -46,17 +50,17 @@ class Work:
 
     @property
     def seconds(self) -> float:
-        """How long the work has been open."""
+        """Seconds since the work was opened."""
         return time.monotonic() - self._started
 
     @property
     def rate(self) -> float:
-        """Units a second since it was opened."""
+        """Units per second since the work was opened."""
         return (self.done - self._done_before) / max(self.seconds, 1e-9)
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds for the rest at this rate; None where that is unknown."""
+        """Seconds for the remaining units at the present rate; None if unknown."""
         if self.total is None or self.done <= self._done_before:
             return None
         return max(self.total - self.done, 0) / self.rate
@@ -73,10 +77,10 @@ class Work:
 
 
 class _Display:
-    """The work that is open, and a thread that shows it once there is a console."""
+    """The list of open work, and the thread that shows it after `start`."""
 
     def __init__(self) -> None:
-        self.interval = _OF_LINES
+        self.interval = _LINE_INTERVAL
         self._console: Console | None = None
         self._live: Live | None = None
         self._open: list[Work] = []
@@ -86,7 +90,7 @@ class _Display:
     def start(self, console: Console) -> None:
         # `is_interactive` is false where the terminal cannot move its cursor (TERM=dumb).
         self._console = console if console.is_terminal and console.is_interactive else None
-        self.interval = _OF_LINES if self._console is None else _OF_BARS
+        self.interval = _LINE_INTERVAL if self._console is None else _BAR_INTERVAL
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
             self._thread.start()
@@ -117,11 +121,11 @@ class _Display:
                     _log.info("%s", "; ".join(map(str, shown)))
 
     def _draw(self, console: Console, shown: Sequence[Work]) -> None:
-        """Draw one bar for each piece of work, outer above inner."""
+        """Draw one bar for each piece of work, with nested work below."""
         from rich.live import Live
 
         if self._live is None:
-            # On a terminal, printed lines appear above the bars; a file or a pipe stays as it is.
+            # On a terminal, printed lines must appear above the bars; output to a file or a pipe is not redirected.
             to_terminal = sys.stdout.isatty()
             self._live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=to_terminal)
             self._live.start()
@@ -132,13 +136,13 @@ _display = _Display()
 
 
 def show_progress(console: Console) -> None:
-    """Show work from now on: bars on this console if it is a terminal, else lines in the log."""
+    """Show open work from now on: as bars if the console is a terminal, else as lines in the log."""
     _display.start(console)
 
 
 @contextlib.contextmanager
 def progress(description: str, total: int | None = None, unit: str = "", *, done: int = 0) -> Iterator[Work]:
-    """Open a piece of work, whose `advance` counts; `done` units were done before, by an earlier run."""
+    """Open a piece of work, and close it at the end of the `with` block; an earlier run did `done` units of it."""
     work = _display.open(description, total, unit, done)
     try:
         yield work
@@ -155,19 +159,19 @@ def _bars(shown: Sequence[Work]) -> Table:
         table.add_column(no_wrap=True)
     for work in shown:
         amount = f"{work.done:,}" if work.total is None else f"{work.done:,}/{work.total:,}"
-        left = work.seconds_left
+        seconds_left = work.seconds_left
         table.add_row(
             "  " * work.depth + work.description,
             ProgressBar(work.total, work.done, width=_BAR_WIDTH, pulse=work.total is None),
             f"{amount} {work.unit}",
             spell_rate(work.rate, work.unit) if work.rate > 0 else "",
-            "" if left is None else f"{spell_seconds(left)} left",
+            "" if seconds_left is None else f"{spell_seconds(seconds_left)} left",
         )
     return table
 
 
 def spell_rate(rate: float, unit: str) -> str:
-    """Units a second, or seconds a unit where that is the larger number; `rate` is above 0."""
+    """Format a rate above 0 as units per second, or as seconds per unit if it is below 1."""
     if rate < 1:
         return f"{1 / rate:,.1f} s each"
     number = f"{rate:,.1f}" if rate < 100 else f"{rate:,.0f}"
@@ -175,7 +179,7 @@ def spell_rate(rate: float, unit: str) -> str:
 
 
 def spell_seconds(seconds: float) -> str:
-    """A waiting time as text."""
+    """Format a time as seconds, minutes or hours."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"

@@ -1,4 +1,4 @@
-"""Make tensors over arrays that are only read, such as mapped files, without a copy."""
+"""Make tensors that share the memory of read-only arrays, such as mapped files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["read_only_tensor"]
 
 
 def read_only_tensor(array: Any) -> Tensor:
-    """A tensor over an array that is only read. Not for threads, which share the filters of warnings."""
+    """A tensor that shares the memory of `array`; it must not be written. Not thread-safe: it sets warning filters."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch has no read-only tensors and warns of arrays that are
+        warnings.simplefilter("ignore")  # torch has no read-only tensors and warns if an array is read-only
         return torch.from_numpy(np.asarray(array))
