@@ -20,7 +20,7 @@ from largegnn.artifacts import (
     RankFigures,
 )
 from largegnn.evaluation.evaluate import evaluate
-from largegnn.evaluation.metrics import MOST_PRODUCTS
+from largegnn.evaluation.metrics import MAX_MULTIPLICATIONS
 from largegnn.settings import PRESETS, Settings, resolve
 from tests.noisy_vectors import noisy_vectors, tiny_task
 
@@ -259,8 +259,8 @@ def test_too_much_work_is_done_for_a_sample_of_the_links(task: AlignmentTask, mo
     embeddings = noisy_vectors(task, 0.8)
     whole = judge(task, embeddings, settings_of())
     monkeypatch.setattr("largegnn.matching.transport._MOST_ROWS", 10)
-    monkeypatch.setitem(MOST_PRODUCTS, "cpu", 0)
-    monkeypatch.setattr("largegnn.evaluation.evaluate._LEAST_RANKED", len(task.test_links) // 2)
+    monkeypatch.setitem(MAX_MULTIPLICATIONS, "cpu", 0)
+    monkeypatch.setattr("largegnn.evaluation.evaluate._MIN_RANKED_LINKS", len(task.test_links) // 2)
     sampled = judge(task, embeddings, settings_of())
     assert sampled.protocol.num_ranked_links == len(task.test_links) // 2
     for plain in ("cosine", "csls"):

@@ -9,7 +9,7 @@ from scipy import special
 from largegnn.artifacts import CandidateGraph, FloatArray, are_among
 from largegnn.matching.anchors import find_anchors
 from largegnn.matching.candidates import preferred
-from largegnn.matching.confidence.decoys import Decoys, confidence_by_decoys, rate_by_decoys
+from largegnn.matching.confidence.decoys import Decoys, confidence_by_decoys, estimate_by_decoys
 from largegnn.matching.confidence.logistic import fit_logistic
 from largegnn.matching.evidence import Weighing, contributions
 from largegnn.matching.evidence_weights import Floats, learn_weights, localised
@@ -93,7 +93,7 @@ def test_what_the_decoys_expect_is_true(each: int) -> None:
         return localised(graph, graph.column("literal").astype(np.float64), 5).astype(np.float32)
 
     best = preferred(graph, score(graph), 1.0)[0]
-    rating = rate_by_decoys(graph, score(graph), best, np.ones(len(best), dtype=bool), score)
+    rating = estimate_by_decoys(graph, score(graph), best, np.ones(len(best), dtype=bool), score)
     assert rating is not None
     threshold = rating.choose_threshold(np.ones(len(best), dtype=bool), 0.0, "f1")
     accepted = rating.rating >= threshold.threshold

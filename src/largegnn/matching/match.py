@@ -36,7 +36,7 @@ from largegnn.machine.devices import choose_device
 from largegnn.matching.candidates import edge_ranks, margins
 from largegnn.matching.channels import ChannelContext, gather_candidates, relocalised, similarity_weights
 from largegnn.matching.confidence.calibration import Calibration, calibrate
-from largegnn.matching.confidence.decoys import rate_by_decoys
+from largegnn.matching.confidence.decoys import estimate_by_decoys
 from largegnn.matching.confidence.link_count import estimate_links
 from largegnn.matching.confidence.thresholds import Threshold, choose_threshold
 from largegnn.matching.relations import align_relations
@@ -172,7 +172,7 @@ def match(
     pairs = graph.pairs(kept)
     by_decoys = None
     if len(task.anchors):
-        by_decoys = rate_by_decoys(graph, scores, kept, best, lambda rest: score(relocalised(rest, match.csls_k)))
+        by_decoys = estimate_by_decoys(graph, scores, kept, best, lambda rest: score(relocalised(rest, match.csls_k)))
     if by_decoys is not None:
         calibration, reliability = by_decoys.calibration, None
     else:

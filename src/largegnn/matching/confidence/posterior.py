@@ -134,8 +134,8 @@ class _Grid:
         possible = links.weights > 1e-4
         self._links, self._link_weights = links.values[possible], links.weights[possible]
         self._centre = float(np.average(pairs.centres, weights=pairs.counts))
-        self._right = pairs.place(evidence, labelled.right.astype(np.float64))
-        self._wrong = pairs.place(evidence, np.where(labelled.right, 0, labelled.ends.sum(axis=1)))
+        self._right = pairs.place(evidence, labelled.is_correct.astype(np.float64))
+        self._wrong = pairs.place(evidence, np.where(labelled.is_correct, 0, labelled.is_linked.sum(axis=1)))
 
     def weigh(self, slopes: Floats, offsets: Floats) -> Floats:
         """The posterior probability of every cell."""
