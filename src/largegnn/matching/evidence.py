@@ -21,7 +21,7 @@ __all__ = [
 
 CSLS_PER_COSINE = 2.0  # CSLS counts a similarity twice
 LITERAL_PER_COSINE = 0.5  # what the similarity of names and values counts next to a cosine
-REACH_EXPONENT = -0.25  # a relation that reaches m entities counts m ** -1/4 for each of them
+REACH_EXPONENT = -0.25  # a triple whose relation reaches m entities has the weight m ** -0.25
 UNKNOWN_LIKELIHOOD = 0.1  # that two relations mean the same, when they were never seen together
 _TIMES = {"csls": CSLS_PER_COSINE}
 

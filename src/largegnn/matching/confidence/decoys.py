@@ -121,7 +121,7 @@ class Decoys:
 
 
 def find_decoys(graph: CandidateGraph, best: IntArray, rescore: Rescore, seed: int = 0) -> Decoys:
-    """Remove counterparts and score again, in a few trials; `best` are the edges that are first choices of both ends."""
+    """Remove counterparts and score again, in a few trials; `best` are the first choices of both ends."""
     order = np.random.default_rng(seed).permutation(best)
     size = max(int(_REMOVED_SHARE * len(best)), min(_MIN_PAIRS, len(best) // 4))
     num_trials = min(_TRIALS if len(graph) <= _LARGE_GRAPH else 1, len(best) // max(2 * size, 1))
@@ -145,8 +145,8 @@ def _without_counterparts(
 ) -> tuple[FloatArray, IntArray]:
     """Remove the counterparts of orphans, and score again.
 
-    `orphan_sources` are edges whose target is removed, `orphan_targets` edges whose source is removed. Returns the scores
-    of the best pairs of the orphans, and the numbers of matched orphans among sources and targets (2,).
+    `orphan_sources` are edges whose target is removed, `orphan_targets` edges whose source is removed. Returns the
+    scores of the best pairs of the orphans, and the numbers of matched orphans among sources and targets (2,).
     """
     size = int(max(graph.sources.max(initial=-1), graph.targets.max(initial=-1))) + 1
     is_removed, is_orphan = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)

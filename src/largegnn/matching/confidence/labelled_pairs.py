@@ -1,8 +1,8 @@
 """Label candidate pairs by the valid links and fit, by logistic regression, one evidence score per pair.
 
-In: pairs (p, 2) with features (p, f), and the valid links. Out: `LabelledPairs`, the pairs that touch a valid link, correct
-or wrong; and `Evidence`, one number for every pair: a weighted sum of the features. No weight is negative, so that more
-of a feature never makes a pair less likely.
+In: pairs (p, 2) with features (p, f), and the valid links. Out: `LabelledPairs`, correct and wrong pairs that touch a
+valid link; and `Evidence`, one number for every pair: a weighted sum of the features. No weight is negative, so that
+more of a feature never makes a pair less likely.
 The weights are regularised towards the default weights of the scoring; the fewer labelled pairs, the stronger the pull.
 The evidence of labelled pairs is cross-fitted: its weights come from the other folds, since a pair looks better by
 weights that were fitted to it. A pair that touches two links is in the fold of one of them, which is a slight leak.

@@ -6,8 +6,8 @@ the graphs do, and how many more tells the share of entities with a counterpart.
 probability rho(d), a known link has an end of degree d with a probability proportional to (entities of degree d) *
 rho(d). rho is a logistic curve in log(1 + d) that does not fall; its value at the highest degrees cannot be observed
 and is assumed near 1. That every entity of the smaller graph has a counterpart has a probability of its own.
-From 100 known links on, the mean was within .8 and 1.25 of the truth (EN_FR_15K_V1, EN_DE_15K_V1, ContEA_FR_EN, generated
-pairs), for known links that are a random sample of all. Cost: linear in entities.
+From 100 known links on, the mean was within .8 and 1.25 of the truth (EN_FR_15K_V1, EN_DE_15K_V1, ContEA_FR_EN,
+generated pairs), if the known links are a random sample of all links. Cost: linear in entities.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LinkCount:
 def estimate_links(
     degrees: IntArray, num_source_entities: int, known: IntArray, num_seeds: int, num_free: tuple[int, int]
 ) -> LinkCount:
-    """Estimate how many links join entities that are not seeds, from `known` links (k, 2) that include `num_seeds` seeds.
+    """Estimate the number of links that are not seeds, from `known` links (k, 2), of which `num_seeds` are seeds.
 
     `degrees` (num_entities,) counts the triples of each entity; `num_free` are the sources and the targets that may be
     matched.
