@@ -250,7 +250,7 @@ def test_what_cannot_be_ranked_is_refused() -> None:
     two, three = np.ones((2, 4)), np.ones((3, 4))
     with pytest.raises(ArtifactError, match="two"):
         rank_links(two, three)
-    with pytest.raises(ArtifactError, match="scoring"):
+    with pytest.raises(ArtifactError, match="cosine or csls"):
         rank_links(two, two, "dot")  # type: ignore[arg-type]
     with pytest.raises(ArtifactError, match="mask"):
         rank_links(two, two, source_covered=np.ones(3, dtype=bool))

@@ -81,7 +81,7 @@ def exact_search(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOpt
 def search_piece(
     first: int, last: int, queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions
 ) -> Neighbors:
-    """Find the k nearest for the queries from `first` to `last`; queries that a pass cannot prove go to the next pass."""
+    """Find the k nearest for the queries from `first` to `last`; unproven queries go to the next pass."""
     queries = queries.part(slice(first, last))
     keys = torch.full((len(queries), k), NO_KEY, dtype=torch.int64)
     unproven = np.arange(len(queries) if len(corpus) else 0)
@@ -168,7 +168,7 @@ def _best_of_rows(scores: Tensor, m: int) -> tuple[Tensor, Tensor]:
 
 
 def _search_in_float64(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions) -> Tensor:
-    """Find the keys (q, k) of the nearest by all scores, summed in float64 and rounded to float32: exact as they are."""
+    """Find the keys (q, k) of the nearest by all scores, summed in float64 and rounded to float32: no proof needed."""
     keys = torch.full((len(queries), k), NO_KEY, dtype=torch.int64)
     number_bytes, score_bytes = _BYTES_IN_FLOAT64
     tile_rows = max(1, int(options.max_bytes * _TILE_SHARE) // (number_bytes * corpus.dim))

@@ -132,7 +132,7 @@ def _partial_transport(graph: CandidateGraph, added: FloatArray, context: Scorin
 def _reciprocal(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:
     """Score by minus the mean of two ranks: each end ranks candidates by its score less the best score they have."""
     scores = _csls(graph, added, context)
-    # 1.01: of several candidates whose best is this end, the score decides.
+    # 1.01: among candidates that prefer this end, whose difference is 0, the higher score decides.
     gains = [np.float32(1.01) * scores - _best_scores(ends, scores) for ends in (graph.targets, graph.sources)]
     ranks = edge_ranks(graph, gains[0], gains[1])
     # Among equal ranks the score decides; it adds less than half a rank.
@@ -146,8 +146,8 @@ def _best_scores(ends: IntArray, scores: FloatArray) -> FloatArray:
     return best[ends]
 
 
-# The default weights were fitted by valid links: those of CSLS and cosine on ContEA_FR_EN, and no others order the pairs
-# of other sets better; all others are means of fits on two of three sets at a time.
+# The default weights were fitted by valid links: those of CSLS and cosine on ContEA_FR_EN, and no others order the
+# pairs of other sets better; all others are means of fits on two of three sets at a time.
 # Scores of a transport are logarithms, and ranks are whole numbers, so their margins are large.
 COSINE = Scoring(_cosine, 0.25, DefaultWeights({"csls": 3.2, "support": 0.8}, (13.0, 10.0), -2.1))
 CSLS = Scoring(_csls)

@@ -50,8 +50,8 @@ def test_the_rows_add_up_and_keep_what_they_say(all_linked: bool) -> None:
     calibration, table = drawn.calibrated()
     assert table is not None
     assert sum(row.pairs for row in table) == drawn.best.sum()
-    assert sum(row.labelled for row in table) == calibration.num_judged
-    full = [row for row in table if row.labelled > 60]
+    assert sum(row.judged for row in table) == calibration.num_judged
+    full = [row for row in table if row.judged > 60]
     assert len(full) >= 3
     for row in full:
         assert row.confidence is not None
