@@ -4,7 +4,7 @@ In: vectors of queries (q, d) and of a corpus (c, d), of any length, in memory o
 rows and the ids of the rows. Out: `Neighbors`, for each query the ids and cosines of its k nearest, by (-score, row),
 with a record of the search.
 All checks are here, so that a searcher gets only rows with a direction: uncovered rows and vectors of zeros find
-nothing and are never found. "auto" searches exactly on a GPU, and on the processor up to about a minute of work; beyond,
+nothing and are never found. "auto" searches exactly on a GPU, on the processor up to about a minute of work, and else
 by inverted lists (IVF).
 """
 

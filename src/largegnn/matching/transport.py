@@ -5,8 +5,8 @@ candidate edges, ascending by row, then column (`transport_edges`, `partial_plan
 plan, to be ranked along rows and columns like scores.
 The idea: K = exp(score / temperature) is divided by its row sums and column sums in turn; only factors of rows and
 columns change, so a step is two products of K with a vector. The last division is by columns.
-In `partial_plan` each sum has an entry for "no counterpart", so that entities may stay unmatched: its plan lies between 0
-and 1 and is used as a certainty; the entries of one entity add up to at most 1.
+In `partial_plan` each sum has an entry for "no counterpart", so that entities may stay unmatched: the plan is between 0 and
+1 and is used as a certainty; the entries of an entity add up to at most 1.
 Cost: linear in pairs or edges per step. A pair takes 8 bytes, an edge 12 in `partial_plan`, 40 in `transport_edges`.
 
 # Departs: not in the paper. The entry for "no counterpart" is that of SuperGlue (Sarlin et al., 2020), at a fixed price
@@ -84,9 +84,9 @@ def dense_plan(
     device: torch.device,
     cosine_weight: float = 1.0,
 ) -> torch.Tensor:
-    """The log-plan (q, c) of a transport over all cosines, with `scores` (e,) in place of those of the `edges`.
+    """Compute the log-plan (q, c) of a transport over all cosines; at the `edges`, `scores` (e,) replace the cosines.
 
-    `cosine_weight` is what a cosine counts in these scores: with it candidates and all indices are on one scale.
+    `cosine_weight` is the weight of a cosine in these scores, to bring all pairs to the same scale.
     """
     matrix = cosine_matrix(left, right, device)
     if cosine_weight != 1.0:
@@ -104,7 +104,7 @@ def transport_dense(scores: Tensor, temperature: float = 0.02, iterations: int =
     with torch.no_grad(), full_precision():
         # The maxima of rows, then of columns, are subtracted: every row and column of K holds a 1.
         tops = scores.amax(dim=1, keepdim=True)
-        _check_finite(not bool((tops < torch.inf).all()))
+        _check_scores(bool((tops < torch.inf).all()))
         scores.sub_(tops.masked_fill_(tops == -torch.inf, 0.0)).div_(temperature)
         highest = scores.amax(dim=0)
         scores.sub_(highest.masked_fill_(highest == -torch.inf, 0.0))
@@ -121,7 +121,7 @@ def transport_edges(
     iterations: int = 30,
 ) -> FloatArray:
     """Compute the log-plan (e,) float32 of edges given by rows, columns and scores (e,); see `transport_dense`."""
-    _check_finite(not bool((scores < np.inf).all()))
+    _check_scores(bool((scores < np.inf).all()))
     ptr, logits = offsets(rows, shape[0]), scores.astype(np.float64)
 
     def subtract_maxima(first: int, last: int) -> None:
@@ -141,8 +141,8 @@ def transport_edges(
     return logits.astype(np.float32)
 
 
-def _check_finite(is_wrong: bool) -> None:
-    if is_wrong:
+def _check_scores(are_valid: bool) -> None:
+    if not are_valid:
         raise ArtifactError("a score to transport is NaN or infinite")
 
 
