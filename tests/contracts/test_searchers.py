@@ -168,7 +168,7 @@ def test_the_exact_searcher_agrees_with_sorting_everything(data: st.DataObject) 
 
 def test_auto_is_exact_while_that_is_quick(vectors: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch) -> None:
     assert search(*vectors, 3).record.method == "torch"
-    monkeypatch.setattr("largegnn.matching.search._EXACT_ON_CPU", 1e6)
+    monkeypatch.setattr("largegnn.matching.search._MAX_EXACT_ON_CPU", 1e6)
     # One list is not enough, and more are not allowed: the search is exact after all.
     result = search(*vectors, 3, options=SearchOptions(recall=1))
     monkeypatch.setattr(faiss_search, "_MAX_LISTS_READ", 1)

@@ -70,9 +70,8 @@ class SupportFinder:
     def matched(self, graph: CandidateGraph, scores: FloatArray) -> Counterparts:
         """Find the counterparts of each source, by the seeds and a transport over the edges, with their certainty."""
         plan = partial_plan(graph, scores, 2 * _TEMPERATURE, _ITERATIONS)  # doubled, since a CSLS counts a cosine twice
-        by_all_processors(
-            lambda first, last: np.exp(plan[first:last], out=plan[first:last]), len(plan), piece_size(len(plan))
-        )
+        size = piece_size(len(plan))
+        by_all_processors(lambda first, last: np.exp(plan[first:last], out=plan[first:last]), len(plan), size)
         edges = np.flatnonzero(plan >= _MIN_CERTAINTY)
         pairs = np.concatenate([self._seeds, graph.pairs(edges)])
         return counterparts(self._task, pairs, np.concatenate([np.ones(len(self._seeds), np.float32), plan[edges]]))
@@ -138,9 +137,8 @@ def _translated(near: NeighborRows, matched: Counterparts, first: int, last: int
     order = np.lexsort((matched.ids[links], sources))
     steps, links = steps[order], links[order]
     weights = near.weights[inside][steps] * matched.certainties[links]
-    return NeighborRows(
-        offsets(sources, last - first), matched.ids[links], near.directed_relations[inside][steps], weights
-    )
+    relations = near.directed_relations[inside][steps]
+    return NeighborRows(offsets(sources, last - first), matched.ids[links], relations, weights)
 
 
 @compiled
@@ -192,12 +190,10 @@ def _strongest(
 ) -> float:
     """Compute the largest support by two entries with the same neighbour, in the given ranges of both rows."""
     strongest = 0.0
-    for source_index in range(source_entry, source_end):
-        for target_index in range(target_entry, target_end):
-            product = float(near_source.weights[source_index]) * float(near_target.weights[target_index])
+    for i in range(source_entry, source_end):
+        for j in range(target_entry, target_end):
+            product = float(near_source.weights[i]) * float(near_target.weights[j])
             if product > strongest:
-                likely = likelihood(
-                    counts, near_source.directed_relations[source_index], near_target.directed_relations[target_index]
-                )
+                likely = likelihood(counts, near_source.directed_relations[i], near_target.directed_relations[j])
                 strongest = max(strongest, product * likely)
     return strongest

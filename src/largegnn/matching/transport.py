@@ -5,8 +5,8 @@ candidate edges, ascending by row, then column (`transport_edges`, `partial_plan
 plan, to be ranked along rows and columns like scores.
 The idea: K = exp(score / temperature) is divided by its row sums and column sums in turn; only factors of rows and
 columns change, so a step is two products of K with a vector. The last division is by columns.
-In `partial_plan` each sum has an entry for "no counterpart", so that entities may stay unmatched: the plan is between 0 and
-1 and is used as a certainty; the entries of an entity add up to at most 1.
+In `partial_plan` each sum has an entry for "no counterpart", so that entities may stay unmatched: the plan is used as a
+certainty from 0 to 1; the entries of an entity add up to at most 1.
 Cost: linear in pairs or edges per step. A pair takes 8 bytes, an edge 12 in `partial_plan`, 40 in `transport_edges`.
 
 # Departs: not in the paper. The entry for "no counterpart" is that of SuperGlue (Sarlin et al., 2020), at a fixed price

@@ -110,18 +110,15 @@ def learn_evidence(features: Floats, labelled: LabelledPairs, default_weights: W
     cross_fitted = np.empty(len(labelled_features))
     for fold in range(_NUM_FOLDS):
         in_fold = labelled.folds == fold
-        fold_weights = _fit(
-            labelled_features[~in_fold], is_correct[~in_fold], sample_weight[~in_fold], default_weights, scale
-        )
+        rest = ~in_fold
+        fold_weights = _fit(labelled_features[rest], is_correct[rest], sample_weight[rest], default_weights, scale)
         cross_fitted[in_fold] = fold_weights.evidence(labelled_features[in_fold])
     return Evidence(weights, weights.evidence(features), cross_fitted)
 
 
-def _fit(
-    features: Floats, is_correct: Floats, sample_weight: Floats, default_weights: Weights, scale: Floats
-) -> Weights:
+def _fit(features: Floats, is_correct: Floats, sample_weight: Floats, default: Weights, scale: Floats) -> Weights:
     """Fit a logistic regression that is regularised towards the default weights."""
-    prior_mean = np.append(default_weights.features * scale, default_weights.offset)
+    prior_mean = np.append(default.features * scale, default.offset)
     prior_std = np.append(np.full(features.shape[1], _WEIGHT_PRIOR_STD), _OFFSET_PRIOR_STD)
     parameters = fit_logistic(features / scale, is_correct, sample_weight, prior_mean, prior_std)
     return Weights(parameters[:-1] / scale, float(parameters[-1]))

@@ -40,13 +40,10 @@ def reliability_by_labels(
 
 
 def _rows(
-    confidence: npt.NDArray[Any],
-    labelled_confidence: npt.NDArray[Any],
-    is_correct: Floats,
-    sample_weight: Floats,
+    confidence: npt.NDArray[Any], cross_fitted: npt.NDArray[Any], is_correct: Floats, sample_weight: Floats
 ) -> tuple[ReliabilityRow, ...]:
     rows = _row_of(np.asarray(confidence))
-    labelled_rows = _row_of(np.asarray(labelled_confidence))
+    labelled_rows = _row_of(np.asarray(cross_fitted))
     sizes = np.bincount(rows, minlength=_NUM_ROWS)
     sums = np.bincount(rows, weights=confidence, minlength=_NUM_ROWS)
     totals = np.bincount(labelled_rows, weights=sample_weight, minlength=_NUM_ROWS)
