@@ -29,7 +29,7 @@ from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.structure import build_structure
 from largegnn.embedding.trainer import Trainer
 from largegnn.errors import ArtifactError
-from largegnn.evaluation.metrics import SAME_SCORE, Ranks
+from largegnn.evaluation.metrics import SCORE_TOLERANCE, Ranks
 from largegnn.machine.precision import full_precision
 from largegnn.matching.candidates import csls
 from largegnn.matching.search import SearchOptions, search_both
@@ -174,7 +174,7 @@ def _rank(
             scores = _best_scores(queries, query_indices[links[chunk]], candidates, shared, columns)
             gold = scores.gather(1, torch.from_numpy(golds[chunk, None]).to(scores.device))
             # The gold is among those counted, once.
-            ranks[links[chunk]] = (scores >= gold - SAME_SCORE).sum(dim=1).cpu().numpy()
+            ranks[links[chunk]] = (scores >= gold - SCORE_TOLERANCE).sum(dim=1).cpu().numpy()
     return ranks
 
 

@@ -51,7 +51,7 @@ def valid_hits(folder: Path, settings: Settings) -> float:
         run = run_task(work, task, settings=settings, last="integrate")
         vectors = run.artifact("embeddings", EntityEmbeddings).vectors
         sides = [vectors[task.valid_links[:, side]] for side in (0, 1)]
-        return rank_links(sides[0], sides[1], "csls").both_ways_hits()
+        return rank_links(sides[0], sides[1], "csls").hits_at_1()
 
 
 def accepted_f1(folder: Path, settings: Settings) -> float:

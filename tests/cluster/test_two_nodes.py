@@ -106,7 +106,7 @@ def test_pieces_give_what_the_whole_gives(workers: RayWorkers, monkeypatch: pyte
     targets[5] = 0
     monkeypatch.setattr(exact_search, "_WORTH_SENDING", 1)
     one_processor_here(monkeypatch)
-    monkeypatch.setattr(exact_search, "_FEWEST_QUERIES", 100)
+    monkeypatch.setattr(exact_search, "_MIN_QUERIES", 100)
     whole = search_both(sources, targets, 7, "torch", source_covered=covered)
     with use_workers(workers):
         assert current_workers() is workers

@@ -24,7 +24,7 @@ OPTIONS = SearchOptions(seed=3)
 
 @pytest.fixture(params=sorted(SEARCHERS))
 def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(faiss_search, "_MOST_READ", 1)  # so that "ivf" is IVF however little that pays here
+    monkeypatch.setattr(faiss_search, "_MAX_LISTS_READ", 1)  # so that "ivf" is IVF however little that pays here
     return str(request.param)
 
 
@@ -168,10 +168,10 @@ def test_the_exact_searcher_agrees_with_sorting_everything(data: st.DataObject) 
 
 def test_auto_is_exact_while_that_is_quick(vectors: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch) -> None:
     assert search(*vectors, 3).record.method == "torch"
-    monkeypatch.setattr("largegnn.matching.search._EXACT_ON_CPU", 1e6)
+    monkeypatch.setattr("largegnn.matching.search._MAX_EXACT_ON_CPU", 1e6)
     # One list is not enough, and more are not allowed: the search is exact after all.
     result = search(*vectors, 3, options=SearchOptions(recall=1))
-    monkeypatch.setattr(faiss_search, "_MOST_READ", 1)
+    monkeypatch.setattr(faiss_search, "_MAX_LISTS_READ", 1)
     assert search(*vectors, 3, options=OPTIONS).record.method == "ivf"
     assert (result.record.method, result.record.recall) == ("torch", None)
 

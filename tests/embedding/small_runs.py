@@ -95,7 +95,7 @@ def hits_of(model: EmbeddingModel, num_relations: int, triples: IntArray, links:
     """H@1 of links by cosine, from the whole graph encoded."""
     structure = build_structure(len(model.entities.values), triples, num_relations)
     vectors = encode_full(model.encoder, model.entities.values, model.relations, structure).vectors
-    return rank_links(vectors[links[:, 0]], vectors[links[:, 1]], "cosine").both_ways_hits()
+    return rank_links(vectors[links[:, 0]], vectors[links[:, 1]], "cosine").hits_at_1()
 
 
 def save_subgraphs(path: Path, subgraphs: SubgraphSet, **more: Any) -> None:

@@ -20,7 +20,7 @@ from largegnn.artifacts import (
     RankFigures,
 )
 from largegnn.evaluation.evaluate import evaluate
-from largegnn.evaluation.metrics import MOST_PRODUCTS
+from largegnn.evaluation.metrics import MAX_MULTIPLICATIONS
 from largegnn.settings import PRESETS, Settings, resolve
 from tests.noisy_vectors import noisy_vectors, tiny_task
 
@@ -217,7 +217,7 @@ def test_support_and_transport_help_noisy_vectors(task: AlignmentTask) -> None:
 def test_many_processors_find_the_same(task: AlignmentTask, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     """There rules are found and pairs are judged beside the rest."""
     embeddings = noisy_vectors(task, 0.8)
-    monkeypatch.setattr("largegnn.matching.transport._MOST_ROWS", rows)
+    monkeypatch.setattr("largegnn.matching.transport._MAX_ROWS", rows)
     reports = []
     for processors in (2, 64):
         monkeypatch.setattr("largegnn.machine.pieces.num_processors", lambda number=processors: number)
@@ -245,7 +245,7 @@ def test_transport_over_candidates_is_nearly_transport_over_all(
 ) -> None:
     embeddings = noisy_vectors(task, 0.8)
     dense = judge(task, embeddings, settings_of())
-    monkeypatch.setattr("largegnn.matching.transport._MOST_ROWS", 10)
+    monkeypatch.setattr("largegnn.matching.transport._MAX_ROWS", 10)
     sparse = judge(task, embeddings, settings_of())
     assert all_measures(sparse)["transport"]["hits@1"] == pytest.approx(
         all_measures(dense)["transport"]["hits@1"], abs=0.03
@@ -258,9 +258,9 @@ def test_transport_over_candidates_is_nearly_transport_over_all(
 def test_too_much_work_is_done_for_a_sample_of_the_links(task: AlignmentTask, monkeypatch: pytest.MonkeyPatch) -> None:
     embeddings = noisy_vectors(task, 0.8)
     whole = judge(task, embeddings, settings_of())
-    monkeypatch.setattr("largegnn.matching.transport._MOST_ROWS", 10)
-    monkeypatch.setitem(MOST_PRODUCTS, "cpu", 0)
-    monkeypatch.setattr("largegnn.evaluation.evaluate._LEAST_RANKED", len(task.test_links) // 2)
+    monkeypatch.setattr("largegnn.matching.transport._MAX_ROWS", 10)
+    monkeypatch.setitem(MAX_MULTIPLICATIONS, "cpu", 0)
+    monkeypatch.setattr("largegnn.evaluation.evaluate._MIN_RANKED_LINKS", len(task.test_links) // 2)
     sampled = judge(task, embeddings, settings_of())
     assert sampled.protocol.num_ranked_links == len(task.test_links) // 2
     for plain in ("cosine", "csls"):

@@ -13,12 +13,12 @@ from hypothesis.extra import numpy as hnp
 
 from largegnn.artifacts import RankFigures
 from largegnn.errors import ArtifactError
-from largegnn.evaluation.metrics import Scoring, rank_edges, rank_links, rank_links_by, rank_matrix, summarise
+from largegnn.evaluation.metrics import Similarity, rank_edges, rank_links, rank_links_by, rank_matrix, summarise
 
 Array = npt.NDArray[Any]
 
 
-def rank_slowly(source: Array, target: Array, scoring: Scoring, k: int, covered: tuple[Array, Array]) -> list[int]:
+def rank_slowly(source: Array, target: Array, scoring: Similarity, k: int, covered: tuple[Array, Array]) -> list[int]:
     """The definition, link by link in float64: 1 + others that score as high; uncovered ends last, never first."""
     has = [mask & (np.abs(side).sum(axis=1) > 0) for side, mask in zip((source, target), covered, strict=True)]
 
@@ -58,7 +58,7 @@ def sides(draw: st.DrawFn) -> tuple[Array, Array, Array, Array]:
 @pytest.mark.parametrize("scoring", ["cosine", "csls"])
 @given(drawn=sides(), k=st.integers(1, 12), chunk_bytes=st.sampled_from([1, 80, 1 << 20]))
 def test_ranks_equal_their_definition(
-    scoring: Scoring, drawn: tuple[Array, Array, Array, Array], k: int, chunk_bytes: int
+    scoring: Similarity, drawn: tuple[Array, Array, Array, Array], k: int, chunk_bytes: int
 ) -> None:
     source, target, in_source, in_target = drawn
     ranks = rank_links(
@@ -125,7 +125,7 @@ def test_chunks_do_not_matter(seed: int, chunk_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("scoring", ["cosine", "csls"])
-def test_a_perfect_embedding_ranks_first(scoring: Scoring) -> None:
+def test_a_perfect_embedding_ranks_first(scoring: Similarity) -> None:
     vectors = np.random.default_rng(1).normal(size=(500, 64))
     ranks = rank_links(vectors, 3 * vectors, scoring)
     assert summarise(ranks).mean == {"hits@1": 1.0, "hits@5": 1.0, "hits@10": 1.0, "mrr": 1.0}
@@ -204,19 +204,21 @@ def gold_matrices(draw: st.DrawFn) -> tuple[Array, Array]:
     return scores, np.array(gold, dtype=np.int32).reshape(-1, 2)
 
 
-@given(drawn=gold_matrices(), same=st.sampled_from([1e-6, 1.0]))
-def test_ranks_in_a_matrix_equal_their_definition(drawn: tuple[Array, Array], same: float) -> None:
+@given(drawn=gold_matrices(), tolerance=st.sampled_from([1e-6, 1.0]))
+def test_ranks_in_a_matrix_equal_their_definition(drawn: tuple[Array, Array], tolerance: float) -> None:
     scores, gold = drawn
-    ranks = rank_matrix(torch.from_numpy(scores.copy()), gold[:, 0], gold[:, 1], same)
+    ranks = rank_matrix(torch.from_numpy(scores.copy()), gold[:, 0], gold[:, 1], tolerance)
     assert ranks.source_to_target.dtype == ranks.target_to_source.dtype == np.int64
     for (row, column), forward, backward in zip(gold, ranks.source_to_target, ranks.target_to_source, strict=True):
-        least = scores[row, column] - same
+        least = scores[row, column] - tolerance
         assert forward == 1 + sum(scores[row, other] >= least for other in range(scores.shape[1]) if other != column)
         assert backward == 1 + sum(scores[other, column] >= least for other in range(scores.shape[0]) if other != row)
 
 
-@given(drawn=gold_matrices(), data=st.data(), same=st.sampled_from([1e-6, 1.0]))
-def test_ranks_among_edges_equal_their_definition(drawn: tuple[Array, Array], data: st.DataObject, same: float) -> None:
+@given(drawn=gold_matrices(), data=st.data(), tolerance=st.sampled_from([1e-6, 1.0]))
+def test_ranks_among_edges_equal_their_definition(
+    drawn: tuple[Array, Array], data: st.DataObject, tolerance: float
+) -> None:
     """The edges are some entries of a matrix, in any order; a gold entry that is none of them is last."""
     scores, gold = drawn
     entries = [(row, column) for row in range(scores.shape[0]) for column in range(scores.shape[1])]
@@ -225,13 +227,13 @@ def test_ranks_among_edges_equal_their_definition(drawn: tuple[Array, Array], da
     gold_values = np.array([scores[edge] if edge in edges else np.nan for edge in map(tuple, gold.tolist())])
     for side, num_candidates in ((0, scores.shape[1]), (1, scores.shape[0])):
         ends = np.array([edge[side] for edge in edges], dtype=np.int32)
-        ranks = rank_edges(ends, values, gold[:, side], gold_values, num_candidates, same)
+        ranks = rank_edges(ends, values, gold[:, side], gold_values, num_candidates, tolerance)
         for entry, rank in zip(map(tuple, gold.tolist()), ranks.tolist(), strict=True):
             if entry not in edges:
                 assert rank == max(num_candidates, 2)
                 continue
             rivals = [edge for edge in edges if edge[side] == entry[side] and edge != entry]
-            assert rank == 1 + sum(scores[edge] >= scores[entry] - same for edge in rivals)
+            assert rank == 1 + sum(scores[edge] >= scores[entry] - tolerance for edge in rivals)
 
 
 def test_ties_count_against_us_in_matrices_and_among_edges() -> None:
@@ -248,7 +250,7 @@ def test_what_cannot_be_ranked_is_refused() -> None:
     two, three = np.ones((2, 4)), np.ones((3, 4))
     with pytest.raises(ArtifactError, match="two"):
         rank_links(two, three)
-    with pytest.raises(ArtifactError, match="scoring"):
+    with pytest.raises(ArtifactError, match="cosine or csls"):
         rank_links(two, two, "dot")  # type: ignore[arg-type]
     with pytest.raises(ArtifactError, match="mask"):
         rank_links(two, two, source_covered=np.ones(3, dtype=bool))

@@ -51,13 +51,13 @@ def test_windows_of_a_file_change_nothing(
     mapped = EntityEmbeddings(np.load(tmp_path / "vectors.npy", mmap_mode="r"), given.covered)
     assert file_behind(mapped.vectors) is not None
     monkeypatch.setattr(candidates, "_WINDOW_BYTES", rows * 4 * DIM)
-    monkeypatch.setattr(candidates, "_MOST_WINDOWS", most)
+    monkeypatch.setattr(candidates, "_MAX_WINDOWS", most)
     np.testing.assert_array_equal(edge_cosines(graph, mapped), edge_cosines(graph, given))
 
 
 def test_a_window_reads_few_rows_at_either_end(graph: CandidateGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "_WINDOW_BYTES", 10 * 4 * DIM)
-    monkeypatch.setattr(candidates, "_MOST_WINDOWS", 100)
+    monkeypatch.setattr(candidates, "_MAX_WINDOWS", 100)
     windows = list(candidates._windows(graph, embeddings()))
     assert len(windows) == 7 * 9
     for edges in windows:

@@ -9,7 +9,7 @@ from scipy import special
 from largegnn.artifacts import CandidateGraph, FloatArray, are_among
 from largegnn.matching.anchors import find_anchors
 from largegnn.matching.candidates import preferred
-from largegnn.matching.confidence.decoys import Decoys, confidence_by_decoys, rate_by_decoys
+from largegnn.matching.confidence.decoys import Decoys, confidence_by_decoys, estimate_by_decoys
 from largegnn.matching.confidence.logistic import fit_logistic
 from largegnn.matching.evidence import Weighing, contributions
 from largegnn.matching.evidence_weights import Floats, learn_weights, localised
@@ -93,16 +93,16 @@ def test_what_the_decoys_expect_is_true(each: int) -> None:
         return localised(graph, graph.column("literal").astype(np.float64), 5).astype(np.float32)
 
     best = preferred(graph, score(graph), 1.0)[0]
-    rating = rate_by_decoys(graph, score(graph), best, np.ones(len(best), dtype=bool), score)
-    assert rating is not None
-    threshold = rating.choose_threshold(np.ones(len(best), dtype=bool), 0.0, "f1")
-    accepted = rating.rating >= threshold.threshold
+    estimate = estimate_by_decoys(graph, score(graph), best, np.ones(len(best), dtype=bool), score)
+    assert estimate is not None
+    threshold = estimate.choose_threshold(np.ones(len(best), dtype=bool), 0.0, "f1")
+    accepted = estimate.confidence >= threshold.threshold
     assert threshold.expected_precision == pytest.approx(right[best][accepted].mean(), abs=0.05)
     assert threshold.precision_low is not None
     assert threshold.precision_high is not None
     assert threshold.expected_precision is not None
     assert threshold.precision_low <= threshold.expected_precision <= threshold.precision_high
-    asked = rating.choose_threshold(np.ones(len(best), dtype=bool), 0.999, "f1")
+    asked = estimate.choose_threshold(np.ones(len(best), dtype=bool), 0.999, "f1")
     assert asked.num_pairs <= threshold.num_pairs
 
 

@@ -25,7 +25,7 @@ def sides() -> tuple[UnitRows, UnitRows]:
 
 @pytest.fixture
 def _may_read_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_READ", 1)
+    monkeypatch.setattr(module, "_MAX_LISTS_READ", 1)
 
 
 def recall(found: Neighbors, truth: Neighbors) -> float:
@@ -67,7 +67,7 @@ def test_lists_that_do_not_pay_are_left_for_the_exact_search(sides: tuple[UnitRo
 def test_an_exact_search_of_hours_does_not_take_over(
     sides: tuple[UnitRows, UnitRows], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(module, "MOST_EXACT", 1.0)
+    monkeypatch.setattr(module, "MAX_EXACT_MULTIPLICATIONS", 1.0)
     found = ivf_search(*sides, 10, SearchOptions(recall=0.99))
     assert found.record.recall is not None, "approximate, and it says how well"
     assert found.record.recall < 0.99
@@ -81,10 +81,10 @@ def test_the_fewest_probes_are_found_by_doubling_and_halving() -> None:
         tried.append(probes)
         return min(1.0, probes / 100)
 
-    assert module._fewest_probes(recall_of, 0.5, 1000) == (52, 0.52)
+    assert module._find_probes(recall_of, 0.5, 1000) == (52, 0.52)
     assert tried == [1, 2, 4, 8, 16, 32, 64, 48, 56, 52]
-    assert module._fewest_probes(recall_of, 0.5, 20) == (20, 0.2)
-    assert module._fewest_probes(recall_of, 0.01, 20) == (1, 0.01)
+    assert module._find_probes(recall_of, 0.5, 20) == (20, 0.2)
+    assert module._find_probes(recall_of, 0.01, 20) == (1, 0.01)
 
 
 @pytest.mark.usefixtures("_may_read_all")

@@ -19,7 +19,7 @@ triples = st.tuples(
 
 def entries(rows: NeighborRows) -> list[Entry]:
     entities = np.repeat(np.arange(len(rows.ptr) - 1), np.diff(rows.ptr)).tolist()
-    return list(zip(entities, rows.ids.tolist(), rows.ways.tolist(), strict=True))
+    return list(zip(entities, rows.ids.tolist(), rows.directed_relations.tolist(), strict=True))
 
 
 def weigh_slowly(triples: list[Triple]) -> dict[Entry, float]:

@@ -15,7 +15,7 @@ from tests.pickled_pool import PickledPool
 
 def test_pieces_give_what_one_machine_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relations, "_PIECE", 200)  # the same on one machine: sums are made by these
-    monkeypatch.setattr(candidates, "_COMPARED", 64)
+    monkeypatch.setattr(candidates, "_COSINE_CHUNK", 64)
     task, vectors = mirrored_task(), mirrored_vectors(tmp_path)
     pool = PickledPool()
     with use_workers(pool):

@@ -172,7 +172,9 @@ def test_support_of_hubs_is_the_product_of_matrices(num_seeds: int) -> None:
     for one in range(4):
         for other in range(4):
             source, target = (
-                sparse.csr_array((row.weights * (row.ways == way), row.ids, row.ptr), shape=(number, number))
+                sparse.csr_array(
+                    (row.weights * (row.directed_relations == way), row.ids, row.ptr), shape=(number, number)
+                )
                 for row, way in zip(near, (one, other), strict=True)
             )
             middle = sparse.csr_array((matched.certainties, matched.ids, matched.ptr), shape=(number, number))

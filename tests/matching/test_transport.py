@@ -108,7 +108,7 @@ def test_ranks_equal_those_of_the_reference(
 
 def test_large_factors_become_a_part_of_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = cosines(40, 30, seed=8)
-    monkeypatch.setattr(transport, "_FARTHEST", 1.0)
+    monkeypatch.setattr(transport, "_MAX_LOG_FACTOR", 1.0)
     assert_same(dense(scores), reference(scores, 0.02, 30))
     assert_same(sparse(scores), reference(scores, 0.02, 30))
 

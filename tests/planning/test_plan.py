@@ -12,7 +12,7 @@ from largegnn.embedding.train import epochs_between_divisions
 from largegnn.errors import InputError
 from largegnn.machine import devices
 from largegnn.machine.devices import memory_budget
-from largegnn.matching.confidence.calibration import FEWEST_VALID
+from largegnn.matching.confidence.calibration import MIN_VALID_LINKS
 from largegnn.planning.plan import (
     FEWEST_SEEDS,
     estimate_size,
@@ -148,10 +148,10 @@ def test_divisions_take_no_longer_than_what_they_serve() -> None:
 @pytest.mark.parametrize(
     ("num_train", "num_valid", "seeds_from", "warning"),
     [
-        (FEWEST_SEEDS, FEWEST_VALID, "train", None),
-        (FEWEST_SEEDS - 1, FEWEST_VALID, "train", "49 seeds to train on"),
+        (FEWEST_SEEDS, MIN_VALID_LINKS, "train", None),
+        (FEWEST_SEEDS - 1, MIN_VALID_LINKS, "train", "49 seeds to train on"),
         (0, 1_000, "train", "there are no seeds"),
-        (FEWEST_SEEDS, FEWEST_VALID - 1, "train", "29 valid links that are not seeds"),
+        (FEWEST_SEEDS, MIN_VALID_LINKS - 1, "train", "29 valid links that are not seeds"),
         (1_000, 0, "train", "0 valid links that are not seeds"),
         (5, 0, "train", "5 seeds to train on"),
         # Under the paper's protocol valid links are seeds, and none is left to calibrate by.
@@ -171,7 +171,7 @@ def test_what_is_warned_of(num_train: int, num_valid: int, seeds_from: SeedsFrom
 
 def test_anchors_need_no_valid_links() -> None:
     found = sized_task(3_000).with_anchors(np.stack([np.arange(100), np.arange(3_000, 3_100)], axis=1))
-    assert len(found.held_out()) < FEWEST_VALID
+    assert len(found.held_out()) < MIN_VALID_LINKS
     assert seeds_warning(found) is None
 
 

@@ -189,7 +189,7 @@ def _validator(
         by_neighbors=integrate.method == "average",
         memory_bytes=train.memory_bytes,
     )
-    return lambda model: rank_links(*vectors(model), "cosine", device=str(device)).both_ways_hits()
+    return lambda model: rank_links(*vectors(model), "cosine", device=str(device)).hits_at_1()
 
 
 _ENOUGH_TO_CHOOSE = 250  # valid links: by fewer, epochs differ by chance, and the last has learnt most

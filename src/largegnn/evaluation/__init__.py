@@ -1,1 +1,1 @@
-"""How good ranks and pairs are."""
+"""Evaluation: how good ranks and pairs are."""

@@ -1,6 +1,6 @@
 """Compute precision, recall and F1 of accepted pairs (the real setting).
 
-In: pairs and true links, as entity ids. Out: shares, None for a share of nothing. Cost: two sorts.
+In: pairs and true links, as entity ids. Out: the shares, None where the denominator is 0. Cost: two sorts.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ __all__ = ["is_complete", "kind_of_gold", "precision_recall_f1", "touching"]
 
 
 def precision_recall_f1(pairs: IntArray, test_links: IntArray) -> PairFigures:
-    """Judge pairs (p, 2), without seeds, against all test links (k, 2), both as sets; a share of nothing is None."""
+    """Compare pairs (p, 2), without seeds, with all test links (k, 2), both as sets; shares of nothing are None."""
     output, links = _distinct_keys(pairs), _distinct_keys(test_links)
     num_right = len(np.intersect1d(output, links, assume_unique=True))
-    judged = int(touching(pairs, test_links)[_first_of_each(pairs)].sum())
+    judged = int(touching(pairs, test_links)[_first_occurrences(pairs)].sum())
     return PairFigures(
         precision=num_right / len(output) if len(output) else None,
         recall=num_right / len(links) if len(links) else None,
@@ -30,20 +30,20 @@ def precision_recall_f1(pairs: IntArray, test_links: IntArray) -> PairFigures:
 
 
 def touching(pairs: IntArray, links: IntArray) -> Mask:
-    """Which of the pairs (p, 2) have an end in one of the links (k, 2), (p,)."""
+    """Whether each of the pairs (p, 2) has an end in one of the links (k, 2), (p,)."""
     found: Mask = np.isin(pairs[:, 0], links[:, 0]) | np.isin(pairs[:, 1], links[:, 1])
     return found
 
 
 def kind_of_gold(task: AlignmentTask, seeds_from: SeedsFrom) -> str:
-    """Whether the test links can be the whole truth (`full`) or not (`partial`)."""
+    """Whether the test links may be all links there are (`full`) or cannot be (`partial`)."""
     free = task.free(seeds_from)
     free[task.held_out(seeds_from).ravel()] = False
     return "full" if is_complete(free, task.num_source_entities, task.test_links) else "partial"
 
 
 def is_complete(free: Mask, num_sources: int, links: IntArray) -> bool:
-    """Whether links (k, 2) can be the whole truth: every entity of a side that is `free` (n,) to be matched has one.
+    """Whether links (k, 2) may be all links: on one side, every entity that is `free` (n,) to be matched has a link.
 
     A side without free entities is ignored.
     """
@@ -53,17 +53,17 @@ def is_complete(free: Mask, num_sources: int, links: IntArray) -> bool:
     return any(bool(free[side].any()) and bool(linked[side][free[side]].all()) for side in sides)
 
 
-def _first_of_each(pairs: IntArray) -> IntArray:
-    """The index of the first of equal pairs (p, 2), for each distinct pair."""
+def _first_occurrences(pairs: IntArray) -> IntArray:
+    """The index at which each distinct pair of (p, 2) occurs first."""
     keys = pair_keys(pairs)
-    order = np.argsort(keys, kind="stable")  # alignments come sorted, which takes no time to find out
+    order = np.argsort(keys, kind="stable")  # alignments come sorted, and a stable sort is fast on them
     first: IntArray = order[np.diff(keys[order], prepend=-1) != 0]
     return first
 
 
 def _distinct_keys(pairs: IntArray) -> IntArray:
-    """One number for each distinct row of (p, 2), ascending."""
-    # Sorted by hand: np.unique hashes, and numbers packed like these collide, which is a hundred times slower.
+    """Encode each distinct row of (p, 2) as one number; ascending."""
+    # Not np.unique: it hashes, and packed numbers like these collide, which is a hundred times slower.
     keys: IntArray = np.sort(pair_keys(pairs))
     distinct: IntArray = keys[np.diff(keys, prepend=-1) != 0]
     return distinct

@@ -1,10 +1,10 @@
 """Gather candidate pairs from channels, each with columns of evidence: structure, literals, rules.
 
-In: the candidates so far and what is known of the graphs. Out: the candidates with more pairs, more evidence, or both.
-`structure` proposes the pairs that the search found from either side, with `cosine` and `csls`; `literals` those with
-similar names and values; `rules` pairs next to matched pairs, with `support`, the matched neighbours of a pair. With
-`structure` alone the result is exactly the system of the paper. A new channel is a function here and a line in
-`CHANNELS`.
+In: the candidates of the channels before, and the input of the channels. Out: candidates with more pairs or more
+evidence. `structure` proposes the pairs that the search found from either side, with `cosine` and `csls`; `literals`
+proposes pairs with similar names and values; `rules` proposes pairs next to matched pairs, and adds `support`, the
+number of matched neighbours of a pair. `structure` alone is exactly the system of the paper. A new channel is a
+function here and a line in `CHANNELS`.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ __all__ = [
     "structure",
 ]
 
-_PROPOSALS = 2  # times that pairs are proposed, after one pass of support each
-_PASSES = 2  # of support in the end
-_NEAREST = 5  # neighbourhood of CSLS over few candidates
+_NUM_PROPOSALS = 2  # rounds of proposing pairs, each after a pass of support
+_NUM_PASSES = 2  # passes of support after the proposals
+_MAX_NEAREST = 5  # maximum neighbourhood of CSLS among candidates, which are few
 
 
 @dataclass(frozen=True)
 class ChannelContext:
-    """The input of a channel: the graphs without test links, the seeds (k, 2), vectors, and what the search found.
+    """The input of a channel: the graphs without test links, the seeds (k, 2), vectors, and the found neighbours.
 
-    `weights` is what one unit of each kind of evidence adds to a cosine, `similarity_weights` how much vectors and
-    literals count in the similarity of both. `rule_candidates` is how many pairs rules may propose for each source.
+    `weights` is what one unit of each kind of evidence adds to a cosine; `similarity_weights` are the weights of
+    vectors and literals in their common similarity. Rules propose at most `rule_candidates` pairs for each source.
     """
 
     task: AlignmentTask
@@ -71,8 +71,8 @@ Channel = Callable[[CandidateGraph, ChannelContext], CandidateGraph]
 
 
 def gather_candidates(names: Sequence[str], context: ChannelContext) -> CandidateGraph:
-    """The candidates of these channels, each of which adds to those of the channels before."""
-    # Passed on, never held here: a channel can release what it was given, which is as large as what it makes.
+    """Gather the candidates of these channels; each channel adds to the candidates of the channels before."""
+    # Popped, never held here: a channel can release the graph it was given, which is as large as the new graph.
     passed = [CandidateGraph(np.empty(0), np.empty(0))]
     for name in names:
         passed.append(CHANNELS[name](passed.pop(), context))
@@ -81,7 +81,7 @@ def gather_candidates(names: Sequence[str], context: ChannelContext) -> Candidat
 
 
 def structure(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
-    """The pairs found near each other in the space of the vectors, by cosine and CSLS."""
+    """Add the pairs that the search found, with cosine and CSLS."""
     found = build_candidates(context.source_neighbors, context.target_neighbors)
     if len(graph):
         graph = joined_with(graph, found.pairs())
@@ -108,20 +108,20 @@ def literals(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
 
 
 def relocalised(graph: CandidateGraph, k: int) -> CandidateGraph:
-    """The graph with `similarity_csls` by the edges it has, where it has a similarity."""
+    """Compute `similarity_csls` again from the edges of the graph, if it has a similarity."""
     if "similarity" not in graph.evidence:
         return graph
     similarity = graph.column("similarity").astype(np.float64)
-    return graph.with_evidence(similarity_csls=localised(graph, similarity, min(k, _NEAREST)))
+    return graph.with_evidence(similarity_csls=localised(graph, similarity, min(k, _MAX_NEAREST)))
 
 
 def similarity_weights(
     links: IntArray, source_neighbors: Neighbors, literal_evidence: LiteralEvidence
 ) -> dict[str, float]:
-    """How much vectors and literals count: the share of held-out links (l, 2) whose target each ranks first.
+    """Weigh vectors and literals by the shares of held-out links (l, 2) whose target is ranked first by either.
 
-    Without links both count fully. Both are ranked among all free entities, so a view that cannot distinguish links
-    counts for nothing.
+    Without links both weights are 1. Targets are ranked among all free entities, so evidence that cannot distinguish
+    them gets no weight.
     """
     if not len(links):
         return {"cosine": 1.0, "literal": 1.0}
@@ -136,7 +136,7 @@ def similarity_weights(
 
 
 def _best_by_literals(evidence: LiteralEvidence, sources: IntArray) -> IntArray:
-    """The target that names and values rank first for each of these sources (s,), -1 for none."""
+    """Find the target that names and values rank first for each of these sources (s,), -1 for none."""
     best = np.full(1 + max(int(evidence.pairs.max(initial=-1)), int(sources.max(initial=-1))), -1, dtype=np.int64)
     if "literal" in evidence.columns:
         # From the least to the most similar, so that the best is written last.
@@ -146,19 +146,19 @@ def _best_by_literals(evidence: LiteralEvidence, sources: IntArray) -> IntArray:
 
 
 def _with_cosines(joined: CandidateGraph, is_new: Mask, context: ChannelContext) -> CandidateGraph:
-    """The joined candidates with cosine and CSLS for those that are new, (e,)."""
+    """Compute cosine and CSLS of the joined candidates that are new, (e,)."""
     fresh = CandidateGraph(joined.sources[is_new], joined.targets[is_new])
     fresh = fresh.with_evidence(cosine=edge_cosines(fresh, context.embeddings))
-    local = csls(fresh, context.source_neighbors, context.target_neighbors, context.csls_k)
-    for name, values in (("cosine", fresh.column("cosine")), ("csls", local)):
+    csls_scores = csls(fresh, context.source_neighbors, context.target_neighbors, context.csls_k)
+    for name, values in (("cosine", fresh.column("cosine")), ("csls", csls_scores)):
         column = np.array(joined.column(name))
         column[is_new] = values
-        joined = joined.with_evidence(**{name: column})  # one column at a time: they are long
+        joined = joined.with_evidence(**{name: column})  # one column at a time, to save memory
     return joined
 
 
 def _with_similarity(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
-    """The candidates with the similarity by vectors and literals, and its CSLS."""
+    """Compute the similarity of the candidates by vectors and literals, and its CSLS."""
     similarity = np.zeros(len(graph), dtype=np.float64)
     for name, scale in (("cosine", 1.0), ("literal", LITERAL_PER_COSINE)):
         if name in graph.evidence:
@@ -167,16 +167,17 @@ def _with_similarity(graph: CandidateGraph, context: ChannelContext) -> Candidat
 
 
 def rules(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
-    """How many matched neighbours support each pair, by the seeds and by the pairs that are best at both ends.
+    """Add `support`: how many neighbours of each pair are matched, by the seeds and by likely pairs.
 
-    Where there are vectors to compare by, pairs next to matched pairs become candidates too.
+    If there are vectors, pairs next to matched pairs become candidates, too.
     """
     weight = context.weights.get("support", 0.0)
     if not weight or not len(graph):
         return graph.with_evidence(support=np.zeros(len(graph), dtype=np.float32))
-    proposals = _PROPOSALS if context.rule_candidates and "cosine" in graph.evidence else 0
-    # CSLS counts a cosine twice.
-    finder, matched = SupportFinder(context.task, context.seeds, CSLS_PER_COSINE * weight), None
+    proposals = _NUM_PROPOSALS if context.rule_candidates and "cosine" in graph.evidence else 0
+    # Support is added to a CSLS, which counts a cosine twice.
+    finder = SupportFinder(context.task, context.seeds, CSLS_PER_COSINE * weight)
+    matched = None
     for _ in range(proposals):
         matched = finder.matched(graph, finder.add_to(graph, graph.column(csls_column(graph)), 1, matched)[0])
         proposed = finder.propose(matched, _searched(context), context.rule_candidates)
@@ -185,16 +186,16 @@ def rules(graph: CandidateGraph, context: ChannelContext) -> CandidateGraph:
         graph = _with_cosines(graph, is_new, context)
         if "similarity" in graph.evidence:  # the new pairs have no literal evidence
             graph = _with_similarity(graph, context)
-    passes = _PASSES if proposals else _PASSES + 1
+    passes = _NUM_PASSES if proposals else _NUM_PASSES + 1
     support = finder.add_to(graph, graph.column(csls_column(graph)), passes, matched)[1]
     return graph.with_evidence(support=support)
 
 
 def _searched(context: ChannelContext) -> Mask:
-    """The entities that a search found neighbours for, (n,): others have no vector to compare."""
+    """Whether the search found neighbours of each entity, (n,): other entities have no vector."""
     searched = np.zeros(context.task.num_entities, dtype=bool)
-    for found in (context.source_neighbors, context.target_neighbors):
-        searched[found.queries[(found.ids >= 0).any(axis=1)]] = True
+    for neighbors in (context.source_neighbors, context.target_neighbors):
+        searched[neighbors.queries[(neighbors.ids >= 0).any(axis=1)]] = True
     return searched
 
 

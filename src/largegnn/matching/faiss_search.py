@@ -1,19 +1,13 @@
-"""Find neighbours approximately on the processor, by the inverted lists of Faiss (searcher `ivf`).
+"""Find nearest neighbours approximately on the processor, by the inverted lists (IVF) of Faiss (searcher `ivf`).
 
-In: `UnitRows` of queries and corpus, k, the recall wanted. Out: the k nearest as far as they were found, with exact
-cosines, and the recall reached. This is the only file that imports Faiss.
-
-The idea: IVF groups the corpus around centroids and reads the groups nearest to a query. How many are read is not
-guessed: a sample of the queries is searched exactly as well, and the number raised until the recall of the sample lies
-two fifths of the way from the wanted recall to 1 (wanted .95, aimed at .97), then lowered while that holds. What is
-reported is the recall of the sample at the number used. Faiss only proposes candidates, a few more than k; they are
-scored anew from the original vectors, so its copy is held in half the memory, as float16.
-Where neighbours lie scattered, IVF has to read many of its lists, the large ones first; and reading rows for one query
-at a time was 12 times slower a row than a matrix product (150,000 rows of 384, two cores), so that a twentieth of the
-lists took as long as everything. Where a fiftieth does not reach the recall, `exact_search` takes over and is exact;
-but not where that would take hours: then the recall of a fiftieth has to do, with a warning.
-
-Cost for n rows: O(n^1.5 d) to build, n d 2 bytes; a query takes O(probes sqrt(n) d). Seeded.
+In: `UnitRows` of queries and corpus, k, the required recall. Out: the nearest neighbours found, with exact cosines, and
+the measured recall. This is the only file that imports Faiss.
+The idea: IVF groups the corpus around centroids and reads the groups nearest to a query. The number of groups is
+measured: a sample of the queries is searched exactly, too, and the number is raised until the recall of the sample is
+two fifths of the way from the required recall to 1 (.97 for .95), then lowered while it stays there. Faiss holds
+float16 rows and proposes a few more than k candidates, which are scored exactly. If a fiftieth of the lists does not
+reach the recall, `exact_search` replaces IVF, or, if that would take hours, the search warns and keeps its recall.
+Cost for n rows: O(n^1.5 d) to build, 2 n d bytes; O(probes sqrt(n) d) per query. Seeded.
 """
 
 from __future__ import annotations
@@ -32,22 +26,22 @@ from largegnn.matching.exact_search import exact_search
 from largegnn.matching.search import SearchOptions
 from largegnn.matching.unit_rows import UnitRows, best_of, neighbors_of_rows
 
-__all__ = ["MOST_EXACT", "ivf_search"]
+__all__ = ["MAX_EXACT_MULTIPLICATIONS", "ivf_search"]
 
 _log = logging.getLogger(__name__)
 
-_SPARE = 6  # candidates beyond k, for what rounding swaps around the k-th
+_SPARE = 6  # candidates beyond k, since rounding may exchange candidates near the k-th
 _PIECE_ROWS = 1 << 14
-_LEAST_TRAINING, _TRAINING = 39, 64  # rows a centroid, at least and at most: more change little
-_ROUNDS = 10
+_MIN_TRAINING_ROWS, _MAX_TRAINING_ROWS = 39, 64  # rows for each centroid; more change little
+_KMEANS_ITERATIONS = 10
 _SAMPLE = 1000  # queries on which the recall is measured
-_MOST_READ = 0.02  # of the lists
-# Multiply-adds of an exact search that may take over: some twenty minutes on two cores.
-MOST_EXACT = 1e14
+_MAX_LISTS_READ = 0.02  # of the lists: reading rows for single queries is 12 times slower per row than a matrix product
+# Maximum multiply-adds of an exact search that replaces IVF: about twenty minutes on two cores.
+MAX_EXACT_MULTIPLICATIONS = 1e14
 
 
 def ivf_search(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions) -> Neighbors:
-    """The k nearest by inverted lists, as many of them read as the recall needs; exact where that is too many."""
+    """Find the k nearest by as many inverted lists as the recall needs; exactly if that is too many lists."""
     if not len(queries) or not len(corpus):
         return exact_search(queries, corpus, k, options)
     chosen = np.random.default_rng([options.seed, 1]).permutation(len(queries))[:_SAMPLE]
@@ -56,16 +50,16 @@ def ivf_search(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptio
     index = _build(corpus, options)
 
     def recall_of(probes: int) -> float:
-        # A score as good as the last one counts: which of equals is found is chance.
+        # Scores as high as the k-th exact score count: which of several equal candidates is found is chance.
         scores = _search(index, probes, sample, corpus, k)[1]
         return float(np.mean(scores[:, : truth.k] >= truth.scores[:, -1:]))
 
-    most = math.ceil(_MOST_READ * index.nlist)
-    probes, reached = _fewest_probes(recall_of, options.recall + 0.4 * (1 - options.recall), most)
-    args = (probes, most, reached, len(sample), options.recall)
-    _log.info("IVF lists read: %d of at most %d, recall %.4f on %d queries; asked for %.4f", *args)
+    max_probes = math.ceil(_MAX_LISTS_READ * index.nlist)
+    probes, reached = _find_probes(recall_of, options.recall + 0.4 * (1 - options.recall), max_probes)
+    args = (probes, max_probes, reached, len(sample), options.recall)
+    _log.info("IVF lists read: %d of at max_probes %d, recall %.4f on %d queries; asked for %.4f", *args)
     if reached < options.recall:
-        if float(len(queries)) * len(corpus) * corpus.dim <= MOST_EXACT:
+        if float(len(queries)) * len(corpus) * corpus.dim <= MAX_EXACT_MULTIPLICATIONS:
             _log.info("too many lists to read: searching exactly, which takes little longer")
             return exact_search(queries, corpus, k, options)
         _log.warning("the recall is %.4f at best, less than the %.4f asked for", reached, options.recall)
@@ -74,15 +68,15 @@ def ivf_search(queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptio
 
 
 def _build(corpus: UnitRows, options: SearchOptions) -> Any:
-    """An index of Faiss over the corpus, its lists by k-means on a sample."""
+    """Build an index of Faiss over the corpus, with lists by k-means on a sample."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the generated wrapper warns about itself on import
         import faiss
-    num_lists = max(1, min(round(4 * math.sqrt(len(corpus))), len(corpus) // _LEAST_TRAINING))
+    num_lists = max(1, min(round(4 * math.sqrt(len(corpus))), len(corpus) // _MIN_TRAINING_ROWS))
     index: Any = faiss.index_factory(corpus.dim, f"IVF{num_lists},SQfp16", faiss.METRIC_INNER_PRODUCT)
     index.by_residual = False
-    index.cp.seed, index.cp.niter, index.cp.min_points_per_centroid = options.seed, _ROUNDS, 1
-    num_training = min(_TRAINING * num_lists, options.max_bytes // (16 * corpus.dim))
+    index.cp.seed, index.cp.niter, index.cp.min_points_per_centroid = options.seed, _KMEANS_ITERATIONS, 1
+    num_training = min(_MAX_TRAINING_ROWS * num_lists, options.max_bytes // (16 * corpus.dim))
     chosen = np.random.default_rng(options.seed).permutation(len(corpus))[: max(num_training, num_lists)]
     index.train(np.concatenate(list(_pieces(corpus.part(np.sort(chosen))))))
     with progress("index", len(corpus), "rows") as work:
@@ -93,7 +87,7 @@ def _build(corpus: UnitRows, options: SearchOptions) -> Any:
 
 
 def _search(index: Any, probes: int, queries: UnitRows, corpus: UnitRows, k: int) -> tuple[IntArray, FloatArray]:
-    """Indices and scores (q, k) of the nearest in the lists read; a few more are proposed, and scored exactly."""
+    """Find indices and scores (q, k) of the nearest in the lists that are read, scored exactly."""
     index.nprobe = probes
     proposed = []
     with progress("search", len(queries), "rows") as work:
@@ -103,12 +97,12 @@ def _search(index: Any, probes: int, queries: UnitRows, corpus: UnitRows, k: int
     return best_of(queries, corpus, np.concatenate(proposed), k)
 
 
-def _fewest_probes(recall_of: Callable[[int], float], goal: float, most: int) -> tuple[int, float]:
-    """The lists to read for a recall, to about an eighth, and the recall that gives; `most` where none does."""
+def _find_probes(recall_of: Callable[[int], float], goal: float, max_probes: int) -> tuple[int, float]:
+    """Find the number of lists for a recall, within about an eighth, and their recall; at most `max_probes`."""
     failed, probes = 0, 1
     reached = recall_of(probes)
-    while reached < goal and probes < most:
-        failed, probes = probes, min(2 * probes, most)
+    while reached < goal and probes < max_probes:
+        failed, probes = probes, min(2 * probes, max_probes)
         reached = recall_of(probes)
     while reached >= goal and probes - failed > max(1, probes // 8):
         middle = (failed + probes) // 2
@@ -121,6 +115,6 @@ def _fewest_probes(recall_of: Callable[[int], float], goal: float, most: int) ->
 
 
 def _pieces(rows: UnitRows) -> Iterator[FloatArray]:
-    """Unit rows, some thousands at a time."""
+    """Read unit rows, some thousands at a time."""
     for start in range(0, len(rows), _PIECE_ROWS):
         yield rows.read(slice(start, start + _PIECE_ROWS)).numpy()

@@ -1,9 +1,9 @@
 """Match the entities of both graphs: decide which candidate pairs to accept, each with a confidence.
 
-In: the task, vectors, what the search found, the evidence of literals. Out: an `Alignment` of all pairs worth keeping,
-the aligned relations, and a `MatchOutcome`. The channels give candidates with evidence; a scoring rates them, a
-selection chooses which may be accepted, and a calibration on the valid links that are no seeds estimates how likely
-each is right. Test links are never used.
+In: the task, vectors, the neighbours from the search, the evidence of literals. Out: an `Alignment` of all pairs worth
+keeping, the aligned relations, and a `MatchOutcome`. Channels gather candidates with evidence, a scoring scores them, a
+selection chooses the pairs that may be accepted, and a calibration on the valid links that are not seeds (or on decoys,
+without seeds) estimates how likely each pair is correct. Test links are never used.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from largegnn.machine.devices import choose_device
 from largegnn.matching.candidates import edge_ranks, margins
 from largegnn.matching.channels import ChannelContext, gather_candidates, relocalised, similarity_weights
 from largegnn.matching.confidence.calibration import Calibration, calibrate
-from largegnn.matching.confidence.decoys import rate_by_decoys
+from largegnn.matching.confidence.decoys import estimate_by_decoys
 from largegnn.matching.confidence.link_count import estimate_links
 from largegnn.matching.confidence.thresholds import Threshold, choose_threshold
 from largegnn.matching.relations import align_relations
@@ -49,18 +49,18 @@ if TYPE_CHECKING:
 __all__ = ["MatchOutcome", "MatchResult", "match"]
 
 _log = logging.getLogger(__name__)
-# CSLS contains these; `literal` is the sum of the others.
-_NO_FEATURE = ("cosine", "similarity", "name", "text", "neighbors", "meaning", "agreement", "contradiction")
-_CSLS = ("csls", "similarity_csls")
+# Columns that are no features of a confidence: CSLS contains the first two, `literal` is the sum of the others.
+_EXCLUDED_COLUMNS = ("cosine", "similarity", "name", "text", "neighbors", "meaning", "agreement", "contradiction")
+_CSLS_COLUMNS = ("csls", "similarity_csls")
 
 
 @dataclass(frozen=True)
 class MatchOutcome:
-    """Figures of a matching: how pairs were calibrated, the threshold, why other entities have no pair.
+    """Figures of a matching: the calibration, the threshold, and why other entities have no pair.
 
-    `reliability` tests each half of the valid links by what was learnt from the other half; None without calibration.
-    Of `num_anchors` pairs to start from, `num_given_up` were rejected in the end. `similarity_weights` are the weights
-    of vectors and literals, `relations` counts the pairs of aligned relations of each kind.
+    `reliability` is measured on the valid links, with evidence cross-fitted on other folds of them; None without
+    calibration by links. Of `num_anchors` anchors, `num_given_up` were rejected in the end. `similarity_weights` are
+    the weights of vectors and literals; `relations` counts the aligned relations of each kind.
     """
 
     num_candidates: int
@@ -76,7 +76,7 @@ class MatchOutcome:
     relations: Mapping[str, int] | None = None
 
     def sentence(self) -> str:
-        """The expected precision of the accepted pairs, in words."""
+        """Describe the expected precision of the accepted pairs in words."""
         threshold, calibration = self.threshold, self.calibration
         if not calibration.is_calibrated:
             unchecked = "" if threshold.is_reached else " The precision asked for cannot be checked."
@@ -102,7 +102,7 @@ class MatchOutcome:
 
 @dataclass(frozen=True)
 class MatchResult:
-    """The pairs, the aligned relations, and figures of both."""
+    """The pairs, the aligned relations, and the figures of the matching."""
 
     alignment: Alignment
     relations: RelationAlignment
@@ -121,7 +121,7 @@ def match(
     *,
     device: str,
 ) -> MatchResult:
-    """Score, select, calibrate and decide."""
+    """Gather candidates, score and select them, estimate confidences, and accept pairs."""
     seeds = task.seeds(protocol.seeds_from)
     evidence = (LiteralEvidence.empty() if literal_evidence is None else literal_evidence).among(
         task.free(protocol.seeds_from)
@@ -149,30 +149,30 @@ def match(
     links = estimate_links(
         task.degrees(), task.num_source_entities, np.concatenate([seeds, valid]), len(seeds), num_free
     )
-    balance = ScoringContext(
+    scoring_context = ScoringContext(
         final_embeddings,
         match.temperature,
         match.iterations,
         choose_device(device),
-        # Anchors are no sample of the links: their number is no estimate.
+        # Anchors are not a random sample of the links, so the number of links cannot be estimated from them.
         links.mean if len(task.given_seeds(protocol.seeds_from)) else None,
         weights["cosine"],
     )
 
     def score(graph: CandidateGraph) -> FloatArray:
-        return scoring.score(graph, weighted_evidence(graph, match.weights), balance)
+        return scoring.score(graph, weighted_evidence(graph, match.weights), scoring_context)
 
     scores = score(graph)
     kept, selected, ranks = _select(graph, scores, match)
-    most = scoring.lone_margin
-    gaps = [margins(ends, scores, most, kept) for ends in (graph.sources, graph.targets)]
-    features = _features(graph, kept, [np.clip(gap, -most, most) for gap in gaps])
-    # Where several sources may have one target, a pair need not be the target's first choice.
+    max_margin = scoring.lone_margin
+    gaps = [margins(ends, scores, max_margin, kept) for ends in (graph.sources, graph.targets)]
+    features = _features(graph, kept, [np.clip(gap, -max_margin, max_margin) for gap in gaps])
+    # If several sources may have one target, a pair need not be the target's first choice.
     best = (ranks.source == 1) & ((ranks.target == 1) | (match.selection == "many_to_one"))
     pairs = graph.pairs(kept)
     by_decoys = None
     if len(task.anchors):
-        by_decoys = rate_by_decoys(graph, scores, kept, best, lambda rest: score(relocalised(rest, match.csls_k)))
+        by_decoys = estimate_by_decoys(graph, scores, kept, best, lambda rest: score(relocalised(rest, match.csls_k)))
     if by_decoys is not None:
         calibration, reliability = by_decoys.calibration, None
     else:
@@ -184,10 +184,10 @@ def match(
             calibration.num_valid,
         )
     if by_decoys is not None:
-        rating = by_decoys.rating
+        confidence = by_decoys.confidence
         threshold = by_decoys.choose_threshold(selected, match.min_precision, match.threshold)
     else:
-        rating = calibration.rate(features, best)
+        confidence = calibration.rate(features, best)
         threshold = choose_threshold(
             calibration, features[selected], best[selected], min_precision=match.min_precision, cut=match.threshold
         )
@@ -195,7 +195,7 @@ def match(
         _log.warning(
             "match: an expected precision of %g is not reached; the most confident pairs are kept", match.min_precision
         )
-    accepted = selected & (rating >= threshold.threshold)
+    accepted = selected & (confidence >= threshold.threshold)
     order = np.lexsort((ranks.source, pairs[:, 0]))
     covered = np.array(final_embeddings.covered)
     covered[graph.sources] = covered[graph.targets] = True
@@ -208,13 +208,13 @@ def match(
         margins=np.minimum(*gaps)[order],
         source_ranks=ranks.source[order],
         target_ranks=ranks.target[order],
-        confidence=rating[order].astype(np.float32),
+        confidence=confidence[order].astype(np.float32),
         accepted=accepted[order],
         reasons=_reasons(task, task.free(protocol.seeds_from), covered, pairs, selected, accepted),
     )
     reasons = {name: int((alignment.reasons == code).sum()) for code, name in enumerate(REASONS)}
-    sure = np.concatenate([np.ones(len(seeds)), rating[accepted]]).astype(np.float32)
-    relations = align_relations(task, np.concatenate([seeds, pairs[accepted]]), sure)
+    certainty = np.concatenate([np.ones(len(seeds)), confidence[accepted]]).astype(np.float32)
+    relations = align_relations(task, np.concatenate([seeds, pairs[accepted]]), certainty)
     anchors = evidence.anchors if len(task.anchors) else evidence.anchors[:0]
     outcome = MatchOutcome(
         num_candidates=len(pairs),
@@ -233,7 +233,7 @@ def match(
 
 
 def _select(graph: CandidateGraph, scores: FloatArray, match: MatchSettings) -> tuple[IntArray, Mask, EdgeRanks]:
-    """The edges worth keeping, ascending, which of them the selection chose, and their ranks at both ends."""
+    """Find the edges worth keeping, ascending, whether the selection chose them, and their ranks at both ends."""
     ranks = edge_ranks(graph, scores)
     is_selected = np.zeros(len(graph), dtype=bool)
     is_selected[SELECTIONS[match.selection](graph, scores, match.k, ranks)] = True
@@ -244,24 +244,24 @@ def _select(graph: CandidateGraph, scores: FloatArray, match: MatchSettings) -> 
 
 
 def _features(graph: CandidateGraph, kept: IntArray, margins: list[FloatArray]) -> npt.NDArray[np.float64]:
-    """The features of a confidence, (p, f): the first column of evidence, the two margins, the other columns."""
+    """Stack the features of a confidence, (p, f): the first column of evidence, both margins, the other columns."""
     first, *others = (graph.column(name)[kept] for name in _feature_columns(graph))
     return np.stack([first, *margins, *others], axis=1).astype(np.float64)
 
 
 def _feature_columns(graph: CandidateGraph) -> tuple[str, ...]:
-    """The columns that are features: the CSLS in use first, then all that are not part of it."""
-    return (csls_column(graph), *graph.columns_but((*_NO_FEATURE, *_CSLS)))
+    """The columns that are features: first the CSLS in use, then the columns that are not part of it."""
+    return (csls_column(graph), *graph.columns_but((*_EXCLUDED_COLUMNS, *_CSLS_COLUMNS)))
 
 
 def _default_weights(default: DefaultWeights, columns: tuple[str, ...]) -> tuple[tuple[float, ...], float]:
-    """The weights of the features without valid links, in the order of the features, and the offset."""
-    weights = [default.evidence.get("csls" if name in _CSLS else name, 0.0) for name in columns]
+    """Order the default weights of a scoring like the features; and the offset."""
+    weights = [default.evidence.get("csls" if name in _CSLS_COLUMNS else name, 0.0) for name in columns]
     return (*weights[:1], *default.margins, *weights[1:]), default.offset
 
 
 def _num_distinct(entities: IntArray, num_entities: int) -> int:
-    """The number of distinct entities in an array (e,): marked, not sorted, since edges are many."""
+    """Count the distinct entities in an array (e,), by a mask, since sorting millions of edges is slow."""
     is_present = np.zeros(num_entities, dtype=bool)
     is_present[entities] = True
     return int(is_present.sum())
@@ -270,7 +270,7 @@ def _num_distinct(entities: IntArray, num_entities: int) -> int:
 def _reasons(
     task: AlignmentTask, free: Mask, covered: Mask, pairs: IntArray, selected: Mask, accepted: Mask
 ) -> IntArray:
-    """Why each entity has no accepted pair, as an index in `REASONS`; later lines overrule earlier ones."""
+    """Find why each entity has no accepted pair, as an index in `REASONS`; later assignments overrule earlier ones."""
     code = {name: index for index, name in enumerate(REASONS)}
     reasons = np.full(task.num_entities, code["not mutual"], dtype=np.uint8)
     reasons[pairs[selected].ravel()] = code["below threshold"]

@@ -1,4 +1,4 @@
-"""Find the nearest free entities of the other side, both ways (step `search`); an entity is free if no seed has it."""
+"""Find the nearest free entities of the other side, in both directions (step `search`); free entities have no seed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SearchOutcome:
-    """How the targets of each source were found, and the sources of each target."""
+    """Records of the searches for the targets of each source, and for the sources of each target."""
 
     source_search: SearchRecord
     target_search: SearchRecord
@@ -30,7 +30,7 @@ class SearchOutcome:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The nearest free targets of each free source, and the other way round."""
+    """The nearest free targets of each free source, and the nearest free sources of each free target."""
 
     source_neighbors: Neighbors
     target_neighbors: Neighbors
@@ -46,7 +46,7 @@ def find_nearest(
     *,
     device: str,
 ) -> SearchResult:
-    """Search both ways by the method of the settings."""
+    """Search in both directions by the method of the settings."""
     from largegnn.matching.search import SearchOptions, search_both
 
     free = task.free(protocol.seeds_from) & final_embeddings.covered

@@ -1,4 +1,4 @@
-"""Handle rows of different lengths that are stored one after the other: row i lies from `ptr[i]` to `ptr[i + 1]`."""
+"""Handle rows of different lengths that are stored one after the other: row i is at `ptr[i]` to `ptr[i + 1]`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["entries_of", "lower_bound", "offsets"]
 
 
 def offsets(rows: IntArray, number: int, first: int = 0) -> IntArray:
-    """Where each row begins, and the last ends, (n + 1,), were the entries in order of their `rows` (e,).
+    """Compute where each row begins, and the last ends, (n + 1,), if entries are sorted by their `rows` (e,).
 
-    Rows are numbered from `first` on. Counted without a copy of them, which `np.bincount` makes.
+    Rows are numbered from `first` on. They are counted without the copy that `np.bincount` makes.
     """
     ptr = np.zeros(number + 1, dtype=np.int64)
     _count(rows, first, ptr[1:])
@@ -21,7 +21,7 @@ def offsets(rows: IntArray, number: int, first: int = 0) -> IntArray:
 
 
 def entries_of(begins: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
-    """All entries from `begins` to `ends` (k,), one range after the other: the number of the range, and the entry."""
+    """List all entries of the ranges `begins` to `ends` (k,): the number of the range, and the entry."""
     sizes = ends - begins
     ranges = np.repeat(np.arange(len(sizes)), sizes)
     skipped = np.cumsum(sizes) - sizes
@@ -30,7 +30,7 @@ def entries_of(begins: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
 
 @compiled
 def lower_bound(row: IntArray, begin: int, end: int, wanted: int) -> int:
-    """The first index of an ascending row, from `begin` to `end`, at which nothing smaller stands."""
+    """Find the first index of an ascending row, from `begin` to `end`, whose value is at least `wanted`."""
     low, high = begin, end
     while low < high:
         middle = (low + high) >> 1

@@ -1,12 +1,12 @@
 """Score the edges of a candidate graph: cosine, CSLS, transport, partial transport, reciprocal ranks.
 
-In: a `CandidateGraph` and the evidence that is added to a cosine, already weighed. Out: one score for each edge.
-`cosine` is the plain similarity, `csls` subtracts how near an entity is to all others (Lample et al., 2018),
-`transport` lets all entities of both sides compete for each other (Sinkhorn), which suits graphs where nearly every
-entity has a counterpart; `partial_transport` does so where many have none, too. `reciprocal` combines the ranks of both
-ends, where each end prefers candidates that prefer it (RInf, Zeng et al., 2021).
-A scoring also has the margin of an edge without a rival, and default weights for a score without valid links. A plain
-function with the same arguments is a scoring, too.
+In: a `CandidateGraph` and the weighted evidence that is added to a cosine. Out: one score for each edge.
+`cosine` is the plain similarity; `csls` subtracts how near an entity is to all others (Lample et al., 2018);
+`transport` lets all entities of both sides compete (Sinkhorn), for graphs in which nearly every entity has a
+counterpart; `partial_transport` also if many have none; `reciprocal` combines the ranks of both ends, where each end
+prefers candidates that prefer it (RInf, Zeng et al., 2021).
+A scoring also has a margin for edges without a rival, and default weights for scores without valid links. A plain
+function with the arguments of a scoring is a scoring, too.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ScoringContext:
-    """The input of a scoring besides the graph: the vectors, how to balance a transport, how many links are expected
-    among the entities (None where unknown), and what a cosine counts in the similarity of a pair.
+    """The input of a scoring besides the graph: vectors, and options of a transport.
+
+    `num_links` is the expected number of links among the entities (None if unknown), `cosine_weight` the weight of a
+    cosine in the similarity of a pair.
     """
 
     embeddings: EntityEmbeddings
@@ -57,7 +59,7 @@ ScoreFunction = Callable[[CandidateGraph, FloatArray, ScoringContext], FloatArra
 
 @dataclass(frozen=True)
 class DefaultWeights:
-    """Weights without valid links to learn them from: of columns of evidence, of both margins, and an offset."""
+    """Weights for too few valid links: of columns of evidence, of both margins, and an offset."""
 
     evidence: Mapping[str, float]
     margins: tuple[float, float]
@@ -66,7 +68,7 @@ class DefaultWeights:
 
 @dataclass(frozen=True)
 class Scoring:
-    """A scoring of edges; `lone_margin` is the margin of a pair without a rival, and larger ones are cut to it."""
+    """A scoring of edges; `lone_margin` is the margin of a pair without a rival, and the maximum of other margins."""
 
     score: ScoreFunction
     lone_margin: float = 0.5
@@ -74,13 +76,13 @@ class Scoring:
 
 
 def scoring_of(name: str) -> Scoring:
-    """The scoring of a name; a plain function becomes one with the usual margins."""
-    found = SCORINGS[name]
-    return found if isinstance(found, Scoring) else Scoring(found)
+    """Look up a scoring by name; a plain function becomes a scoring with the default margin and weights."""
+    scoring = SCORINGS[name]
+    return scoring if isinstance(scoring, Scoring) else Scoring(scoring)
 
 
 def weighted_evidence(graph: CandidateGraph, weights: Mapping[str, float]) -> FloatArray:
-    """What the evidence besides the vectors adds to the cosine of each edge, (e,)."""
+    """Compute what the evidence besides the vectors adds to the cosine of each edge, (e,)."""
     added = np.zeros(len(graph), dtype=np.float32)
     for name, weight in weights.items():
         if weight and name in graph.evidence:
@@ -94,17 +96,17 @@ def _cosine(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -
 
 
 def _csls(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:
-    # CSLS counts the cosine twice, hence also what is added to it.
+    # CSLS counts the cosine twice, hence also the evidence that is added to it.
     return np.asarray(graph.column(csls_column(graph)) + CSLS_PER_COSINE * added, dtype=np.float32)
 
 
 def csls_column(graph: CandidateGraph) -> str:
-    """The column of CSLS that counts: of the similarity of vectors and literals, or of the vectors alone."""
+    """The column of CSLS in use: of the similarity of vectors and literals if there is one, else of the vectors."""
     return "similarity_csls" if "similarity_csls" in graph.evidence else "csls"
 
 
 def _transport(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:
-    """The logarithm of the plan, over all pairs where memory allows, else over the candidates."""
+    """Compute the logarithm of the plan, over all pairs if they fit into memory, else over the candidates."""
     cosines = _cosine(graph, added, context)
     if not len(graph):
         return cosines
@@ -122,30 +124,30 @@ def _transport(graph: CandidateGraph, added: FloatArray, context: ScoringContext
 
 
 def _partial_transport(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:
-    """The logarithm of the plan over the candidates and "no counterpart"."""
+    """Compute the logarithm of the plan over the candidates and "no counterpart"."""
     scores = _csls(graph, added, context) / np.float32(2)
     return partial_plan(graph, scores, context.temperature, context.iterations, num_links=context.num_links)
 
 
 def _reciprocal(graph: CandidateGraph, added: FloatArray, context: ScoringContext) -> FloatArray:
-    """Less the mean of two ranks: each end ranks its candidates by how near they come to what these could have."""
+    """Score by minus the mean of two ranks: each end ranks candidates by its score less the best score they have."""
     scores = _csls(graph, added, context)
-    # The best of several gets its own score at the other end.
-    gains = [np.float32(1.01) * scores - _best_at(ends, scores) for ends in (graph.targets, graph.sources)]
+    # 1.01: among candidates that prefer this end, whose difference is 0, the higher score decides.
+    gains = [np.float32(1.01) * scores - _best_scores(ends, scores) for ends in (graph.targets, graph.sources)]
     ranks = edge_ranks(graph, gains[0], gains[1])
-    # Ranks are whole numbers: of equal ones the score decides, which is far less than half a rank.
+    # Among equal ranks the score decides; it adds less than half a rank.
     return np.asarray(-(ranks.source + ranks.target) / 2 + 0.2 * np.tanh(scores), dtype=np.float32)
 
 
-def _best_at(ends: IntArray, scores: FloatArray) -> FloatArray:
-    """The best score at the end of each edge (e,)."""
+def _best_scores(ends: IntArray, scores: FloatArray) -> FloatArray:
+    """Compute the best score among the edges of the end of each edge (e,)."""
     best = np.full(int(ends.max(initial=-1)) + 1, -np.inf, dtype=np.float32)
     np.maximum.at(best, ends, scores)
     return best[ends]
 
 
-# By valid links: the weights of CSLS and cosine were learnt from ContEA_FR_EN, and no others
-# order the pairs of other sets better; all others are means of what was fitted to two of three sets at a time.
+# The default weights were fitted by valid links: those of CSLS and cosine on ContEA_FR_EN, and no others order the
+# pairs of other sets better; all others are means of fits on two of three sets at a time.
 # Scores of a transport are logarithms, and ranks are whole numbers, so their margins are large.
 COSINE = Scoring(_cosine, 0.25, DefaultWeights({"csls": 3.2, "support": 0.8}, (13.0, 10.0), -2.1))
 CSLS = Scoring(_csls)

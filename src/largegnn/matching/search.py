@@ -1,11 +1,11 @@
-"""Find nearest neighbours by any searcher: `search` one way, `search_both` both ways.
+"""Find nearest neighbours by any searcher: `search` in one direction, `search_both` in both.
 
-In: vectors of queries (q, d) and of a corpus (c, d), of any length, in memory or memory-mapped, with masks of what is
-covered and the ids of the rows. Out: `Neighbors`, for each query the ids and cosines of its k nearest, by (-score,
-row), and how they were found.
+In: vectors of queries (q, d) and of a corpus (c, d), of any length, in memory or memory-mapped, with masks of covered
+rows and the ids of the rows. Out: `Neighbors`, for each query the ids and cosines of its k nearest, by (-score, row),
+with a record of the search.
 All checks are here, so that a searcher gets only rows with a direction: uncovered rows and vectors of zeros find
-nothing and are never found. "auto" searches exactly on a GPU, and on the processor up to the size where that takes a
-minute or so; beyond, by inverted lists (IVF).
+nothing and are never found. "auto" searches exactly on a GPU, on the processor up to about a minute of work, and else
+by inverted lists (IVF).
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ __all__ = ["SearchOptions", "Searcher", "is_exact", "search", "search_both"]
 
 _log = logging.getLogger(__name__)
 
-# Multiply-adds of an exact search that a processor gets done while one waits: a minute on two cores.
-_EXACT_ON_CPU = 5e12
+# Maximum multiply-adds of an exact search on a processor: about a minute on two cores.
+_MAX_EXACT_ON_CPU = 5e12
 
 
 @dataclass(frozen=True)
 class SearchOptions:
     """Where and how precisely to search.
 
-    `recall` is what an approximate search must reach on a sample of the queries; `max_memory_gb` bounds the memory of
-    a search besides its input and output, for "ivf" also besides its index.
+    `recall` is required of an approximate search, on a sample of the queries; `max_memory_gb` bounds the memory of a
+    search besides its input and output, for "ivf" also besides its index.
     """
 
     device: str = "cpu"
@@ -46,15 +46,15 @@ class SearchOptions:
 
     @property
     def max_bytes(self) -> int:
-        """The memory allowed."""
+        """The maximum memory in bytes."""
         return int(self.max_memory_gb * 1e9)
 
 
 class Searcher(Protocol):
-    """Finds the k nearest of the corpus for every query, best first, equal ones by index."""
+    """A function that finds the k nearest of the corpus for every query, best first, equal scores by index."""
 
     def __call__(self, queries: UnitRows, corpus: UnitRows, k: int, options: SearchOptions, /) -> Neighbors:
-        """Indices (q, k) among the rows of the corpus, -1 where there are fewer, exact scores, and a record."""
+        """Return indices (q, k) of rows of the corpus, -1 if there are fewer than k, with exact scores and a record."""
         ...
 
 
@@ -70,15 +70,15 @@ def search(
     corpus_covered: Mask | None = None,
     options: SearchOptions | None = None,
 ) -> Neighbors:
-    """The k nearest of the corpus (c, d) for each of the queries (q, d), by cosine; ids and masks (q,) and (c,).
+    """Find the k nearest of the corpus (c, d) for each of the queries (q, d), by cosine; ids and masks (q,) and (c,).
 
-    Without ids a row is named by its number. A query that is not covered is in the result, without neighbours.
+    By default the id of a row is its index. A query that is not covered is in the result, without neighbours.
     """
     _check(queries, corpus, k, method)
     query_rows = check_rows(queries, query_covered, "queries")
     corpus_rows = check_rows(corpus, corpus_covered, "corpus")
     found = _search(query_rows, corpus_rows, k, method, options or SearchOptions())
-    return _named(found, query_rows, query_ids, corpus_rows, corpus_ids)
+    return _with_ids(found, query_rows, query_ids, corpus_rows, corpus_ids)
 
 
 def search_both(
@@ -93,7 +93,7 @@ def search_both(
     target_covered: Mask | None = None,
     options: SearchOptions | None = None,
 ) -> tuple[Neighbors, Neighbors]:
-    """The k nearest targets (t, d) of each source (s, d), and the k nearest sources of each target."""
+    """Find the k nearest targets (t, d) of each source (s, d), and the k nearest sources of each target."""
     _check(sources, targets, k, method)
     options = options or SearchOptions()
     source_rows = check_rows(sources, source_covered, "sources")
@@ -101,8 +101,8 @@ def search_both(
     near_targets = _search(source_rows, target_rows, k, method, options)
     near_sources = _search(target_rows, source_rows, k, method, options)
     return (
-        _named(near_targets, source_rows, source_ids, target_rows, target_ids),
-        _named(near_sources, target_rows, target_ids, source_rows, source_ids),
+        _with_ids(near_targets, source_rows, source_ids, target_rows, target_ids),
+        _with_ids(near_sources, target_rows, target_ids, source_rows, source_ids),
     )
 
 
@@ -124,22 +124,22 @@ def _search(queries: UnitRows, corpus: UnitRows, k: int, method: str, options: S
     return SEARCHERS[method](queries, corpus, k, options)
 
 
-def _named(
+def _with_ids(
     found: Neighbors, queries: UnitRows, query_ids: IntArray | None, corpus: UnitRows, corpus_ids: IntArray | None
 ) -> Neighbors:
-    """What was found among checked rows, with ids in place of rows, and with the queries that were not searched."""
-    query_names = np.arange(len(queries.vectors)) if query_ids is None else query_ids
-    names = np.arange(len(corpus.vectors)) if corpus_ids is None else corpus_ids
-    kept_names = names if corpus.kept is None else names[corpus.kept]
-    ids, scores = np.append(kept_names, -1)[found.ids], found.scores
+    """Replace rows by ids, and add the queries that were not searched."""
+    all_query_ids = np.arange(len(queries.vectors)) if query_ids is None else query_ids
+    all_corpus_ids = np.arange(len(corpus.vectors)) if corpus_ids is None else corpus_ids
+    kept_ids = all_corpus_ids if corpus.kept is None else all_corpus_ids[corpus.kept]
+    ids, scores = np.append(kept_ids, -1)[found.ids], found.scores
     if queries.kept is not None:
-        shape = (len(query_names), found.k)
+        shape = (len(all_query_ids), found.k)
         all_ids, all_scores = np.full(shape, -1, dtype=np.int32), np.full(shape, -np.inf, dtype=np.float32)
         all_ids[queries.kept], all_scores[queries.kept] = ids, scores
         ids, scores = all_ids, all_scores
-    return Neighbors(query_names, ids, scores, found.record)
+    return Neighbors(all_query_ids, ids, scores, found.record)
 
 
 def is_exact(num_queries: int, num_rows: int, dim: int, device: torch.device | str) -> bool:
     """Whether the method `auto` compares every query with every row."""
-    return torch.device(device).type == "cuda" or num_queries * num_rows * dim <= _EXACT_ON_CPU
+    return torch.device(device).type == "cuda" or num_queries * num_rows * dim <= _MAX_EXACT_ON_CPU

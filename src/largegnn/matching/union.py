@@ -1,9 +1,9 @@
-"""Unite candidate pairs: those that the searches of both sides found, or a `CandidateGraph` and more pairs.
+"""Unite candidate pairs: the pairs found by the searches of both sides, or a `CandidateGraph` and more pairs.
 
 In: the nearest targets of each source and the nearest sources of each target (`Neighbors`); or a graph and pairs (p, 2)
-in any order, some of them perhaps edges already or given twice. Out: a `CandidateGraph` with each pair once, ascending
-by source, then target. The idea: a pair is one number (`pair_keys`); numbers are sorted several times faster than rows.
-Cost: a sort of the pairs; 40 bytes a pair while it runs.
+in any order, with duplicates or pairs that are edges already. Out: a `CandidateGraph` with each pair once, ascending by
+source, then target. The idea: a pair is one number (`pair_keys`); numbers are sorted several times faster than rows.
+Cost: a sort of the pairs; 40 bytes per pair while it runs.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ __all__ = ["build_candidates", "grown_by", "joined_with"]
 
 
 def build_candidates(source_neighbors: Neighbors, target_neighbors: Neighbors) -> CandidateGraph:
-    """Every pair found from either side, once, with its cosine."""
+    """Unite the pairs found from either side, with their cosines."""
     by_source, source_scores = _found(source_neighbors, (0, 1))
     by_target, target_scores = _found(target_neighbors, (1, 0))
     keys, scores = np.concatenate([by_source, by_target]), np.concatenate([source_scores, target_scores])
-    order = np.argsort(keys, kind="stable")  # the source's search comes first, and its score stays
+    order = np.argsort(
+        keys, kind="stable"
+    )  # of equal pairs, the one found by the source comes first, and its score is kept
     keys, scores = keys[order], scores[order]
     is_first = np.diff(keys, prepend=-1) != 0
     keys = keys[is_first]
@@ -29,12 +31,12 @@ def build_candidates(source_neighbors: Neighbors, target_neighbors: Neighbors) -
 
 
 def joined_with(graph: CandidateGraph, pairs: IntArray, missing: float = 0.0) -> CandidateGraph:
-    """The graph with the pairs (p, 2) as edges too; new edges have `missing` as evidence in every column."""
+    """Add the pairs (p, 2) to a graph; new edges have `missing` as evidence in every column."""
     return grown_by(graph, pairs, missing)[0]
 
 
 def grown_by(graph: CandidateGraph, pairs: IntArray, missing: float = 0.0) -> tuple[CandidateGraph, Mask]:
-    """The graph joined with the pairs (p, 2), and which of its edges are new."""
+    """Add the pairs (p, 2) to a graph, and mark the new edges; see `joined_with`."""
     wanted = _distinct(pair_keys(pairs))
     places, is_present = graph.places(wanted)
     new, places = wanted[~is_present], places[~is_present]
@@ -47,18 +49,18 @@ def grown_by(graph: CandidateGraph, pairs: IntArray, missing: float = 0.0) -> tu
 
 
 def _found(neighbors: Neighbors, ends: tuple[int, int]) -> tuple[IntArray, FloatArray]:
-    """The keys of the pairs that one side's search found, and their scores; `ends` are the columns of both in a key."""
+    """List the keys and scores of the pairs of a search; `ends`: the positions of source and target, query first."""
     is_found = neighbors.ids >= 0
     queries = np.broadcast_to(neighbors.queries[:, None], neighbors.ids.shape)[is_found]
-    both = queries, neighbors.ids[is_found]
-    keys = both[ends[0]].astype(np.int64) << 32
-    keys |= both[ends[1]]
+    pair = queries, neighbors.ids[is_found]
+    keys = pair[ends[0]].astype(np.int64) << 32
+    keys |= pair[ends[1]]
     return keys, neighbors.scores[is_found]
 
 
 def _distinct(keys: IntArray) -> IntArray:
-    """The keys (p,), ascending, each once."""
-    # Not np.unique: it hashes, and numbers packed like these collide, which is a hundred times slower.
+    """Sort the keys (p,), and remove duplicates."""
+    # Not np.unique: it hashes, and packed numbers like these collide, which is a hundred times slower.
     keys = np.sort(keys)
     distinct: IntArray = keys[np.diff(keys, prepend=-1) != 0]
     return distinct

@@ -1,14 +1,12 @@
-"""Prepare the rows of a search, and score and order the found pairs in one way.
+"""Prepare the rows of a search, and score and order the pairs that a searcher finds.
 
-In: vectors (n, d) of any length, possibly a memory map, and which of them are covered. Out: `UnitRows`, from which
+In: vectors (n, d) of any length, possibly a memory map, and a mask of covered rows. Out: `UnitRows`, from which
 searchers read rows of length 1 in float32, piece by piece; and `neighbors_of_rows`, the result of every searcher.
-
-The idea: a searcher proposes candidates by whatever score is fast; what it returns is scored anew, in float64 rounded
-to float32, so that the score of a pair depends neither on the method nor on where its vectors stand: equal vectors
-tie exactly. Score and index are packed into one integer whose order is (-score, index); then the best of a row are
-its largest keys, ties are settled, and two lists of candidates merge by taking the largest of both.
-
-Cost: checking reads the vectors once, in pieces of some tens of megabytes; scoring is O(d) a candidate.
+The idea: a searcher proposes candidates by any fast score; the result is scored again in float64 and rounded to
+float32, so that the score of a pair depends neither on the method nor on the position of its vectors, and equal vectors
+tie exactly. Score and index are packed into one integer key, ordered by (-score, index): the best of a row are its
+largest keys, and two lists of candidates merge by taking the largest keys of both.
+Cost: checking reads the vectors once, in pieces of some tens of megabytes; scoring is O(d) per candidate.
 """
 
 from __future__ import annotations
@@ -37,17 +35,17 @@ __all__ = [
     "unpack",
 ]
 
-_CHECKED_ROWS = 1 << 13  # by one processor at a time
+_ROWS_PER_CHECK = 1 << 13  # that one processor checks at a time
 _PIECE_BYTES = 1 << 28
-_LOW = 0xFFFFFFFF  # the indices half of a key, counted down, so that the smaller index is the larger key
+_LOW_HALF = 0xFFFFFFFF  # lower half of a key; indices are subtracted from it, so that smaller ones have larger keys
 NO_KEY = -(1 << 63)
 
 
 @dataclass(frozen=True, eq=False)
 class UnitRows:
-    """Rows that have a direction: `vectors` (n, d) as given, `kept` (m,) ascending rows of it, None for all of them.
+    """Rows with a direction: the `kept` rows (m,) of `vectors` (n, d), ascending; None for all rows.
 
-    An index is a number below m, the place among the kept rows.
+    An index is a number below m, the position among the kept rows.
     """
 
     vectors: npt.NDArray[Any]
@@ -58,26 +56,26 @@ class UnitRows:
 
     @property
     def dim(self) -> int:
-        """Numbers a row has."""
+        """The dimension of a row."""
         return int(self.vectors.shape[1])
 
-    def part(self, which: slice | IntArray) -> UnitRows:
-        """The rows of a range of indices, or at ascending indices, as rows of their own."""
+    def part(self, indices: slice | IntArray) -> UnitRows:
+        """Select the rows of a range of indices, or at ascending indices, as new `UnitRows`."""
         if self.kept is not None:
-            return UnitRows(self.vectors, self.kept[which])
-        return UnitRows(self.vectors[which]) if isinstance(which, slice) else UnitRows(self.vectors, which)
+            return UnitRows(self.vectors, self.kept[indices])
+        return UnitRows(self.vectors[indices]) if isinstance(indices, slice) else UnitRows(self.vectors, indices)
 
-    def read(self, which: slice | IntArray, device: torch.device | str = "cpu") -> Tensor:
-        """Unit rows of a range of indices, or at indices of any shape, (*shape, d) float32 on the device; a copy."""
-        rows = _tensor(self.vectors[which if self.kept is None else self.kept[which]]).to(device)
-        # In float64 no square overflows or vanishes, and a vector comes out the same whatever rows stand around it.
+    def read(self, indices: slice | IntArray, device: torch.device | str = "cpu") -> Tensor:
+        """Read unit rows of a range of indices, or at indices of any shape, (*shape, d) float32 on the device."""
+        rows = _tensor(self.vectors[indices if self.kept is None else self.kept[indices]]).to(device)
+        # In float64 no square overflows or vanishes, and the result of a row does not depend on other rows.
         wide = rows.view(-1, self.dim).double()
         wide /= torch.linalg.vector_norm(wide, dim=1, keepdim=True)
         return wide.float().view(rows.shape)
 
 
 def check_rows(vectors: npt.NDArray[Any], covered: Mask | None, name: str) -> UnitRows:
-    """Keep the rows of (n, d) that are covered and not zero; refuse one of them that is not finite in float32."""
+    """Keep the rows of (n, d) that are covered and not zero; refuse covered rows that are not finite in float32."""
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise ArtifactError(f"{name} must be numbers (n, d), not {vectors.dtype} {vectors.shape}")
     if covered is not None and (covered.shape != vectors.shape[:1] or covered.dtype != np.bool_):
@@ -92,17 +90,17 @@ def check_rows(vectors: npt.NDArray[Any], covered: Mask | None, name: str) -> Un
             raise ArtifactError(f"a covered row of the {name} holds NaN or infinity")
         inside &= largest != 0
 
-    by_all_processors(check, len(vectors), _CHECKED_ROWS)
+    by_all_processors(check, len(vectors), _ROWS_PER_CHECK)
     return UnitRows(vectors, None if has_direction.all() else np.flatnonzero(has_direction))
 
 
 def neighbors_of_rows(indices: IntArray, scores: FloatArray, record: SearchRecord) -> Neighbors:
-    """What a searcher found: indices (q, k) among the kept rows of the corpus, for every kept row of the queries."""
+    """Make the result of a searcher: indices (q, k) of kept rows of the corpus, for every kept row of the queries."""
     return Neighbors(np.arange(len(indices), dtype=np.int32), indices, scores, record)
 
 
 def exact_scores(queries: Tensor, candidates: Tensor) -> Tensor:
-    """Cosines of unit rows (q, d) with their own unit candidates (q, m, d): (q, m) float32, summed in float64."""
+    """Compute cosines (q, m) of unit rows (q, d) with the candidates (q, m, d) of each, summed in float64."""
     return torch.einsum("qmd,qd->qm", candidates.double(), queries.double()).float()
 
 
@@ -113,33 +111,33 @@ def best_of(queries: UnitRows, corpus: UnitRows, candidates: IntArray, k: int) -
     scores = np.full((num_queries, k), -np.inf, dtype=np.float32)
     step = max(1, _PIECE_BYTES // (16 * max(width * corpus.dim, 1)))
     for start in range(0, num_queries, step):
-        here = slice(start, start + step)
-        proposed = candidates[here]
-        # A candidate that is none is read as the first row and struck out after.
-        found = exact_scores(queries.read(here), corpus.read(np.maximum(proposed, 0)))
-        keys = pack(found, torch.from_numpy(proposed)).masked_fill_(torch.from_numpy(proposed < 0), NO_KEY)
-        filled = here, slice(min(k, width))
+        chunk = slice(start, start + step)
+        proposed = candidates[chunk]
+        # A missing candidate, -1, is read as the first row, and gets no key.
+        exact = exact_scores(queries.read(chunk), corpus.read(np.maximum(proposed, 0)))
+        keys = pack(exact, torch.from_numpy(proposed)).masked_fill_(torch.from_numpy(proposed < 0), NO_KEY)
+        filled = chunk, slice(min(k, width))
         indices[filled], scores[filled] = unpack(keys.topk(min(k, width), dim=1).values)
     return indices, scores
 
 
 def pack(scores: Tensor, indices: Tensor) -> Tensor:
-    """One int64 for each float32 score and index below 2^32; larger for a higher score, then for a smaller index."""
-    # Read as integers, floats are in order but for the negative ones, whose order the flip reverses. Adding zero makes
-    # -0 into 0, for the two are equal.
+    """Pack float32 scores and indices below 2^32 into int64 keys; larger for a higher score, then a smaller index."""
+    # The bits of floats, read as integers, are in order except for negative floats, whose order the flip reverses.
+    # Adding zero turns -0 into 0, since both are equal.
     bits = (scores + 0.0).view(torch.int32)
-    return (_flip(bits).long() << 32) | (_LOW - indices)
+    return (_flip(bits).long() << 32) | (_LOW_HALF - indices)
 
 
 def unpack(keys: Tensor) -> tuple[IntArray, FloatArray]:
-    """Places and scores of keys; -1 and -inf for `NO_KEY`."""
+    """Unpack the indices and scores of keys; -1 and -inf for `NO_KEY`."""
     none = keys == NO_KEY
-    indices = (_LOW - (keys & _LOW)).masked_fill_(none, -1)
+    indices = (_LOW_HALF - (keys & _LOW_HALF)).masked_fill_(none, -1)
     return indices.cpu().numpy(), scores_of(keys).masked_fill_(none, -torch.inf).cpu().numpy()
 
 
 def scores_of(keys: Tensor) -> Tensor:
-    """The float32 scores of keys that are not `NO_KEY`."""
+    """Unpack the float32 scores of keys that are not `NO_KEY`."""
     return _flip((keys >> 32).to(torch.int32)).view(torch.float32)
 
 
@@ -148,6 +146,6 @@ def _flip(bits: Tensor) -> Tensor:
 
 
 def _tensor(rows: npt.NDArray[Any]) -> Tensor:
-    """A float32 copy of rows that may be read-only; what is too large for float32 becomes infinite."""
+    """Copy rows, which may be read-only, to float32; numbers too large for float32 become infinite."""
     with np.errstate(over="ignore"):
         return torch.from_numpy(np.array(rows, dtype=np.float32, order="C"))

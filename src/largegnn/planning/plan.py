@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from largegnn.artifacts import AlignmentTask, DivisionPlan, SeedsFrom
 from largegnn.errors import InputError
 from largegnn.machine.devices import memory_budget
-from largegnn.matching.confidence.calibration import FEWEST_VALID
+from largegnn.matching.confidence.calibration import MIN_VALID_LINKS
 from largegnn.settings import DivisionSettings, LandmarkSettings
 
 __all__ = [
@@ -137,10 +137,10 @@ def seeds_warning(task: AlignmentTask, seeds_from: SeedsFrom = "train") -> str |
             "Give more seeds, or check every pair"
         )
     # With anchors the confidence rests on decoys.
-    if num_valid < FEWEST_VALID and not len(task.anchors):
+    if num_valid < MIN_VALID_LINKS and not len(task.anchors):
         fix = "Take train links alone as seeds" if seeds_from != "train" else "Give more seeds, or more valid links"
         return (
-            f"there are {num_valid:,} valid links that are not seeds: with fewer than {FEWEST_VALID} the result "
+            f"there are {num_valid:,} valid links that are not seeds: with fewer than {MIN_VALID_LINKS} the result "
             f"is not calibrated, and pairs have a score but no confidence. {fix}"
         )
     return None

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from largegnn.artifacts.plain import from_plain, to_plain
 from largegnn.errors import ArtifactError
-from largegnn.matching.confidence.calibration import FEWEST_VALID, Calibration, calibrate, uncalibrated
+from largegnn.matching.confidence.calibration import MIN_VALID_LINKS, Calibration, calibrate, uncalibrated
 from largegnn.matching.confidence.thresholds import choose_threshold
 from tests.matching.confidence.synthetic_pairs import DEFAULT_WEIGHTS, SyntheticPairs, synthetic_pairs
 
@@ -96,7 +96,7 @@ def test_every_tenth_of_the_confidence_keeps_what_it_says() -> None:
 
 FEATURES = st.tuples(st.floats(-20, 20), st.floats(0, 20), st.floats(0, 1))
 MANY = synthetic_pairs(all_linked=False, num_valid=400).calibrated()[0]
-FEW = synthetic_pairs(all_linked=False, num_valid=FEWEST_VALID).calibrated()[0]
+FEW = synthetic_pairs(all_linked=False, num_valid=MIN_VALID_LINKS).calibrated()[0]
 
 
 @given(features=FEATURES, which=st.integers(0, 2), more=st.floats(0, 9), is_best=st.booleans())
@@ -144,7 +144,7 @@ def test_other_candidates_are_believed_less() -> None:
 
 
 def test_few_valid_links_give_a_score_and_no_confidence() -> None:
-    for num_valid, calibrated in ((0, False), (FEWEST_VALID - 1, False), (FEWEST_VALID, True)):
+    for num_valid, calibrated in ((0, False), (MIN_VALID_LINKS - 1, False), (MIN_VALID_LINKS, True)):
         drawn = synthetic_pairs(all_linked=True, num_valid=num_valid)
         calibration, reliability = drawn.calibrated()
         assert calibration.is_calibrated is calibrated
@@ -155,7 +155,7 @@ def test_few_valid_links_give_a_score_and_no_confidence() -> None:
 
 def test_no_confidence_near_one_from_few_valid_links() -> None:
     """Even if all of the few labelled pairs are right, nothing is beyond doubt."""
-    drawn = synthetic_pairs(all_linked=True, num_valid=FEWEST_VALID, found=0.95, overlap=0.3)
+    drawn = synthetic_pairs(all_linked=True, num_valid=MIN_VALID_LINKS, found=0.95, overlap=0.3)
     calibration, _ = drawn.calibrated()
     assert calibration.rate(drawn.features, drawn.best).max() < 0.98
 

@@ -12,7 +12,7 @@ from tests.matching.confidence.synthetic_pairs import synthetic_pairs
 
 
 def check(row: ReliabilityRow, expected: tuple[float | None, ...]) -> None:
-    """Compare with low, high, pairs, confidence, right, judged."""
+    """Compare with low, high, pairs, confidence, right, labelled."""
     assert dataclasses.astuple(row) == pytest.approx(expected)
 
 
@@ -26,20 +26,20 @@ def test_a_table_by_hand() -> None:
 
 
 def test_the_judged_speak_for_all() -> None:
-    """Of six pairs from .9 on, a right one and two wrong ones are judged, one of these at both ends.
+    """Of six pairs from .9 on, a right one and two wrong ones are labelled, one of these at both ends.
 
     With two linked ends to a wrong pair the wrong ones count 1/2 and 1, so 1 in 2.5 is right; with one linked end they
     count 1 and 2, so it is 1 in 4.
     """
     confidence = np.array([0.95] * 6 + [0.05])
-    judged = LabelledPairs(
+    labelled = LabelledPairs(
         rows=np.array([0, 1, 2]),
-        right=np.array([True, False, False]),
-        ends=np.array([(True, True), (True, False), (True, True)]),
+        is_correct=np.array([True, False, False]),
+        is_linked=np.array([(True, True), (True, False), (True, True)]),
         folds=np.zeros(3, dtype=np.int64),
     )
     for ends_per_wrong, share in ((2.0, 1 / 2.5), (1.0, 1 / 4)):
-        table = reliability_by_labels(confidence, np.full(3, 0.95), judged, ends_per_wrong)
+        table = reliability_by_labels(confidence, np.full(3, 0.95), labelled, ends_per_wrong)
         check(table[9], (0.9, 1.0, 6, 0.95, share, 3))
         check(table[0], (0.0, 0.1, 1, 0.05, None, 0))
 

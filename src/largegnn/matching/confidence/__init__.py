@@ -1,1 +1,1 @@
-"""How likely a pair is right, and which pairs to accept."""
+"""Confidence: how likely a pair is correct, and which pairs to accept."""

@@ -1,16 +1,13 @@
-"""Calibrate by the valid links how likely a pair is right, among all entities, with an interval.
+"""Calibrate the confidence of pairs by the valid links, with an interval for the number of links.
 
-In: pairs with features, the valid links, and how many links there may be. Out: a `Calibration` that turns features
-into a confidence, and keeps a sample of the curves that agree with the valid links, for intervals.
-The idea, in three steps, each in a file of its own:
-1. `labelled_pairs`: pairs that touch a valid link are right or wrong for certain; by them features become one number.
-2. `link_count`: how many links there are at all, since most entities may have no counterpart.
-3. `posterior`: the curves from evidence to precision that agree with both.
-Where many pairs are labelled, the curves are bent to them (`_bend`). Pairs that are not both ends' first choice have
-curves of their own: the same, shifted, by how many valid links are among them.
-The numbers mean what they say if valid links are a random sample of all links. With fewer than 30 valid links nothing
-is calibrated: there is a score that orders pairs, and no confidence.
-Cost: linear in pairs, apart from a sort; a million take some seconds.
+In: pairs with features, the valid links, and how many links there may be. Out: a `Calibration` that turns features into
+a confidence, with a sample of the curves that agree with the valid links, for intervals. Three steps:
+1. `labelled_pairs`: pairs that touch a valid link are known to be correct or wrong; they turn features into one number.
+2. `link_count`: the number of all links, since most entities may have no counterpart.
+3. `posterior`: the curves from evidence to precision that agree with 1. and 2.
+With many labelled pairs the curves are corrected to follow them (`_bend`). Pairs that are not the first choice of both
+ends have shifted curves. A confidence is a probability if valid links are a random sample of all links; with fewer than
+30 there is only a score, which orders pairs. Cost: linear in pairs, and a sort; some seconds for a million.
 
 # Departs: the paper accepts every mutual neighbour and has no confidence.
 """
@@ -36,19 +33,20 @@ if TYPE_CHECKING:
 else:
     optimize, special = deferred("scipy.optimize"), deferred("scipy.special")
 
-__all__ = ["FEWEST_VALID", "Calibration", "CurveRow", "calibrate", "uncalibrated"]
+__all__ = ["MIN_VALID_LINKS", "Calibration", "CurveRow", "calibrate", "uncalibrated"]
 
 Floats = npt.NDArray[np.float64]
 
-FEWEST_VALID = 30
-_PER_BEND, _MOST_BENDS, _BEND_PRIOR = 40, 16, 5.0  # labelled pairs for each knot of the bend; pairs that speak for none
-_OTHER_SHIFT, _OTHER_SPREAD = -1.0, 1.0  # of the log-odds of pairs that are not both ends' first choice
-_GOLDEN = (np.sqrt(5) - 1) / 2
+MIN_VALID_LINKS = 30
+# Of the correction of the curves: labelled pairs for each knot, knots, and pairs added to each knot as if expected.
+_PAIRS_PER_KNOT, _MAX_KNOTS, _KNOT_PRIOR = 40, 16, 5.0
+_OTHER_PRIOR_MEAN, _OTHER_PRIOR_STD = -1.0, 1.0  # shift of the log-odds of pairs that are not both ends' first choice
+_GOLDEN_RATIO = (np.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True)
 class CurveRow:
-    """One curve that agrees with the valid links, and the number of links that goes with it."""
+    """The parameters of a curve that agrees with the valid links, and the number of links that it assumes."""
 
     ceiling: float
     slope: float
@@ -59,13 +57,13 @@ class CurveRow:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was learnt from the valid links: weights of the features, and curves from evidence to precision.
+    """Weights of the features, and curves from evidence to precision, both fitted to the valid links.
 
-    It rests on `num_valid` valid links; `num_judged` first choices touch one of them, `num_right` are one.
-    `num_links` estimates the links among entities that are no seeds, with a 90 % interval; of the wrong first choices,
-    the share `wrong_touching` has an end with a counterpart elsewhere. The curves are read at `knots` of evidence,
-    where `bend` is added to their log-odds. If `is_calibrated` is False there were too few valid links: what `rate`
-    gives is a score that orders pairs and is no estimate of how many are right.
+    Of the first choices, `num_judged` touch one of the `num_valid` valid links and `num_right` are a valid link.
+    `num_links` estimates the links among entities that are not seeds, with a 90 % interval. `wrong_touching` is the
+    share of the wrong first choices that have an end with a counterpart elsewhere. The curves are evaluated at `knots`
+    of evidence, where `bend` is added to their log-odds. `is_calibrated` is False if there were too few valid links:
+    `rate` then gives a score that orders pairs, no estimate of how many are correct.
     """
 
     weights: tuple[float, ...]
@@ -86,34 +84,35 @@ class Calibration:
 
     @property
     def measure(self) -> Literal["confidence", "score"]:
-        """What to call the numbers of `rate`."""
+        """The name of the numbers that `rate` gives."""
         return "confidence" if self.is_calibrated else "score"
 
     def evidence(self, features: npt.NDArray[Any]) -> Floats:
-        """One number for each pair (p,)."""
+        """Compute the evidence of each pair (p,) from its features (p, f)."""
         return Weights(np.asarray(self.weights), self.offset).evidence(features)
 
     def rate(self, features: npt.NDArray[Any], best: Mask) -> Floats:
-        """The confidence of each pair, or its score, (p,) from 0 to 1; `best` are both ends' first choice."""
+        """Compute the confidence or score (p,) of each pair, from 0 to 1; `best` (p,): first choices of both ends."""
         evidence = self.evidence(features)
         if not self.is_calibrated:
             return np.asarray(special.expit(evidence) * np.where(best, 1.0, 0.5))
-        first, other = (self.precision_at_knots(is_best).mean(axis=0) for is_best in (True, False))
-        rates = np.interp(evidence, self.knots, first)
-        rates[~best] = np.interp(evidence[~best], self.knots, other)
-        return np.asarray(rates, dtype=np.float64)
+        best_precision = self.precision_at_knots(is_best=True).mean(axis=0)
+        other_precision = self.precision_at_knots(is_best=False).mean(axis=0)
+        confidence = np.interp(evidence, self.knots, best_precision)
+        confidence[~best] = np.interp(evidence[~best], self.knots, other_precision)
+        return np.asarray(confidence, dtype=np.float64)
 
     def precision_at_knots(self, is_best: bool) -> Floats:
-        """The precision by every curve at the knots, (c, k), rising; of first choices, or of other pairs."""
+        """Compute the precision by every curve at the knots, (c, k), ascending; for first choices or other pairs."""
         rows = np.array([(row.ceiling, row.slope, row.offset, row.num_links) for row in self.curves]).T
         shift = 0.0 if is_best else np.array([row.other_shift for row in self.curves])
         curves = Curves(self.centre, rows[0], rows[1], rows[2] + shift, rows[3])
-        found = curves.precision(np.asarray(self.knots), np.asarray(self.bend) if is_best else 0.0)
-        return np.asarray(np.maximum.accumulate(found, axis=1))
+        precision = curves.precision(np.asarray(self.knots), np.asarray(self.bend) if is_best else 0.0)
+        return np.asarray(np.maximum.accumulate(precision, axis=1))
 
 
 def uncalibrated(weights: tuple[float, ...], offset: float, num_links: float, num_valid: int = 0) -> Calibration:
-    """A score where there are too few valid links to learn from."""
+    """Make a calibration that only scores pairs, for too few valid links."""
     return Calibration(weights, offset, num_valid, 0, 0, num_links, 0.0, num_links, False)
 
 
@@ -126,28 +125,29 @@ def calibrate(
     num_free: tuple[int, int],
     default: tuple[tuple[float, ...], float],
 ) -> tuple[Calibration, tuple[ReliabilityRow, ...] | None]:
-    """A calibration of pairs (p, 2) with features (p, f) by valid links (v, 2), and how reliable it is by the same.
+    """Calibrate pairs (p, 2) with features (p, f) by valid links (v, 2), and measure the reliability by these links.
 
-    `best` (p,) are both ends' first choice. There are `num_free` sources and targets that may be matched; `default`
-    are weights and offset without enough valid links. The reliability is None where nothing is calibrated.
+    `best` (p,): whether a pair is the first choice of both ends. `num_free`: how many sources and targets may be
+    matched. `default`: weights and offset for too few valid links; the reliability is then None.
     """
     features = np.asarray(features, dtype=np.float64)
     if features.ndim != 2 or not len(pairs) == len(features) == len(best) or features.shape[1] != len(default[0]):
         raise ArtifactError("pairs, features, first choices and default weights must fit together")
-    if len(valid) < FEWEST_VALID or not best.any():
+    if len(valid) < MIN_VALID_LINKS or not best.any():
         return uncalibrated(*default, links.mean, len(valid)), None
     first = np.flatnonzero(best)
     labelled = label_pairs(pairs[first], valid)
     evidence = learn_evidence(features[first], labelled, Weights(np.asarray(default[0]), default[1]))
-    counts = histogram(evidence.all)
+    best_histogram = histogram(evidence.all)
     other = np.flatnonzero(~best)
     others = OtherPairs(len(other), int(are_among(pairs[other], valid).sum()))
-    curves = fit_curves(counts, labelled, evidence.labelled, others, len(valid), links, num_free)
-    bend = _bend(counts, labelled, evidence, curves)
-    other_counts = histogram(evidence.weights.evidence(features[other]))
-    shifts = _other_shifts(curves, other_counts, others.num_right, len(valid))
-    knots = np.union1d(counts.centres, other_counts.centres)
-    num_wrong = float(counts.counts @ (1 - curves.precision(counts.centres, bend).mean(axis=0)))
+    curves = fit_curves(best_histogram, labelled, evidence.labelled, others, len(valid), links, num_free)
+    bend = _bend(best_histogram, labelled, evidence, curves)
+    other_histogram = histogram(evidence.weights.evidence(features[other]))
+    shifts = _other_shifts(curves, other_histogram, others.num_right, len(valid))
+    knots = np.union1d(best_histogram.centres, other_histogram.centres)
+    mean_precision = curves.precision(best_histogram.centres, bend).mean(axis=0)
+    num_wrong = float(best_histogram.counts @ (1 - mean_precision))
     linked = _linked_ends(labelled, num_wrong, float(curves.num_links.mean()) / len(valid))
     low, high = np.quantile(curves.num_links, (0.05, 0.95)).tolist()
     rows = zip(curves.ceilings, curves.slopes, curves.offsets, shifts, curves.num_links, strict=True)
@@ -164,69 +164,76 @@ def calibrate(
         wrong_touching=1 - (1 - linked[0]) * (1 - linked[1]),
         centre=curves.centre,
         knots=tuple(knots.tolist()),
-        bend=tuple(np.interp(knots, counts.centres, bend).tolist()),
+        bend=tuple(np.interp(knots, best_histogram.centres, bend).tolist()),
         curves=tuple(CurveRow(*(round(float(number), 6) for number in row)) for row in rows),
     )
-    line = calibration.precision_at_knots(is_best=True).mean(axis=0)
-    own, crossed = (np.interp(values, knots, line) for values in (evidence.all, evidence.labelled))
-    return calibration, reliability_by_labels(own, crossed, labelled, sum(linked))
+    precision = calibration.precision_at_knots(is_best=True).mean(axis=0)
+    confidence = np.interp(evidence.all, knots, precision)
+    cross_fitted = np.interp(evidence.labelled, knots, precision)
+    return calibration, reliability_by_labels(confidence, cross_fitted, labelled, sum(linked))
 
 
 def _linked_ends(labelled: LabelledPairs, num_wrong: float, links_per_valid: float) -> tuple[float, float]:
-    """The share of the wrong first choices whose source, and whose target, has a counterpart elsewhere."""
-    # Half an end more: that none was seen does not mean that there are none.
-    seen = ((ends + 0.5) * links_per_valid for ends in labelled.wrong_ends)
-    sources, targets = (min(1.0, ends / max(num_wrong, 1.0)) for ends in seen)
+    """Estimate the shares of wrong first choices whose source, and whose target, has a counterpart elsewhere."""
+    # Plus half an end: none among the valid links does not mean none at all.
+    num_linked = ((ends + 0.5) * links_per_valid for ends in labelled.num_linked_in_wrong)
+    sources, targets = (min(1.0, ends / max(num_wrong, 1.0)) for ends in num_linked)
     return sources, targets
 
 
 def _bend(pairs: Histogram, labelled: LabelledPairs, evidence: Evidence, curves: Curves) -> Floats:
-    """What to add to the log-odds at each bin of the pairs (b,), so that the mean curve follows the labelled pairs.
+    """Compute what to add to the log-odds at each bin (b,) so that the mean curve follows the labelled pairs.
 
-    Groups of labelled pairs compare how many are right with how many should be. The sum over all pairs stays as it is:
-    how many are right in all is known better than how many of the labelled ones are.
+    In groups of labelled pairs the number of correct pairs is compared with the expected number. The sum over all pairs
+    is kept: the number of all correct pairs is better known than that of correct labelled pairs.
     """
-    num_groups = min(len(labelled.rows) // _PER_BEND, _MOST_BENDS)
+    num_groups = min(len(labelled.rows) // _PAIRS_PER_KNOT, _MAX_KNOTS)
     if num_groups < 3:
         return np.zeros(len(pairs.centres))
-    counts, right = labelled.counts, labelled.counts * labelled.right
+    sample_weight, correct = labelled.sample_weight, labelled.sample_weight * labelled.is_correct
     expected = special.logit(np.clip(curves.precision(evidence.labelled).mean(axis=0), 1e-6, 1 - 1e-6))
-    # Where entities lack a counterpart, labelled pairs are right more often than others.
-    expected = special.expit(expected + _shift_to(expected, counts, float(right.sum())))
-    knots, steps = [], []
+    # Labelled pairs have an end with a counterpart, hence are correct more often than other pairs.
+    expected = special.expit(expected + _shift_to(expected, sample_weight, float(correct.sum())))
+    knots, corrections = [], []
     for group in np.array_split(np.argsort(evidence.labelled, kind="stable"), num_groups):
-        seen, should, size = (float(sums[group].sum()) for sums in (right, counts * expected, counts))
+        num_correct = float(correct[group].sum())
+        num_expected = float((sample_weight * expected)[group].sum())
+        size = float(sample_weight[group].sum())
         knots.append(float(evidence.labelled[group].mean()))
-        steps.append(_log_ratio(seen, should) - _log_ratio(size - seen, size - should))
+        corrections.append(_log_ratio(num_correct, num_expected) - _log_ratio(size - num_correct, size - num_expected))
     mean = np.clip(curves.precision(pairs.centres).mean(axis=0), 1e-6, 1 - 1e-6)
-    line = special.logit(mean)
-    rising = optimize.isotonic_regression(line + np.interp(pairs.centres, knots, steps), weights=pairs.counts).x
-    return np.asarray(rising + _shift_to(rising, pairs.counts, float(pairs.counts @ mean)) - line)
+    logits = special.logit(mean)
+    corrected = logits + np.interp(pairs.centres, knots, corrections)
+    rising = optimize.isotonic_regression(corrected, weights=pairs.counts).x
+    return np.asarray(rising + _shift_to(rising, pairs.counts, float(pairs.counts @ mean)) - logits)
 
 
-def _log_ratio(seen: float, expected: float) -> float:
-    return float(np.log((seen + _BEND_PRIOR) / (expected + _BEND_PRIOR)))
+def _log_ratio(observed: float, expected: float) -> float:
+    return float(np.log((observed + _KNOT_PRIOR) / (expected + _KNOT_PRIOR)))
 
 
-def _shift_to(logits: Floats, counts: Floats, total: float) -> float:
-    """What to add to the logits so that the probabilities, so often each, sum up to `total`."""
-    total = float(np.clip(total, 1e-6 * counts.sum(), (1 - 1e-6) * counts.sum()))
-    return float(optimize.brentq(lambda shift: counts @ special.expit(logits + shift) - total, -40.0, 40.0))
+def _shift_to(logits: Floats, weights: Floats, total: float) -> float:
+    """Find what to add to the logits so that the weighted sum of the probabilities is `total`."""
+    total = float(np.clip(total, 1e-6 * weights.sum(), (1 - 1e-6) * weights.sum()))
+    return float(optimize.brentq(lambda shift: weights @ special.expit(logits + shift) - total, -40.0, 40.0))
 
 
 def _other_shifts(curves: Curves, pairs: Histogram, num_right: int, num_valid: int) -> Floats:
-    """How far the log-odds of pairs that are no first choice lie below, (c,), by the valid links found among them."""
+    """Estimate for each curve (c,) the shift of its log-odds for pairs that are not first choices.
+
+    `num_right` of the `num_valid` valid links are among these pairs.
+    """
     num_curves = len(curves.slopes)
     if not len(pairs.centres):
-        return np.full(num_curves, _OTHER_SHIFT)
+        return np.full(num_curves, _OTHER_PRIOR_MEAN)
     shifts = np.linspace(-6.0, 4.0, 81)
-    fits = []
+    log_posteriors = []
     for shift in shifts:
         expected = num_valid / curves.num_links * (curves.precision(pairs.centres, shift) @ pairs.counts)
-        prior = -0.5 * ((shift - _OTHER_SHIFT) / _OTHER_SPREAD) ** 2
-        fits.append(special.xlogy(num_right, expected) - expected + prior)
-    weights = special.softmax(np.stack(fits, axis=1), axis=1)
-    # One shift for each curve, spread evenly over what is likely.
-    drawn = (np.arange(num_curves) * _GOLDEN + 0.5) % 1.0
-    places = (np.cumsum(weights, axis=1) < drawn[:, None]).sum(axis=1)
-    return np.asarray(shifts[np.minimum(places, len(shifts) - 1)])
+        prior = -0.5 * ((shift - _OTHER_PRIOR_MEAN) / _OTHER_PRIOR_STD) ** 2
+        log_posteriors.append(special.xlogy(num_right, expected) - expected + prior)
+    weights = special.softmax(np.stack(log_posteriors, axis=1), axis=1)
+    # One shift for each curve, at quantiles that the golden ratio spreads evenly.
+    levels = (np.arange(num_curves) * _GOLDEN_RATIO + 0.5) % 1.0
+    indices = (np.cumsum(weights, axis=1) < levels[:, None]).sum(axis=1)
+    return np.asarray(shifts[np.minimum(indices, len(shifts) - 1)])

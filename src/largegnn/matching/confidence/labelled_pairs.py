@@ -1,12 +1,12 @@
-"""Label the pairs that touch a valid link as right or wrong, and learn from them what the features are worth.
+"""Label candidate pairs by the valid links and fit, by logistic regression, one evidence score per pair.
 
-In: pairs (p, 2) with features (p, f), and the valid links. Out: which pairs are right or wrong by the valid links, and
-one number for every pair, its evidence: a weighted sum of the features, none with a negative weight, so that more of a
-feature never makes a pair less likely.
-The weights are those of a logistic regression that is drawn to the default weights of the scoring, the more the fewer
-pairs are labelled. A labelled pair gets its own evidence from weights learnt from the other valid links: those it
-contributed to would flatter it.
-Cost: linear in pairs, a few dozen passes over the labelled ones.
+In: pairs (p, 2) with features (p, f), and the valid links. Out: `LabelledPairs`, correct and wrong pairs that touch a
+valid link; and `Evidence`, one number for every pair: a weighted sum of the features. No weight is negative, so that
+more of a feature never makes a pair less likely.
+The weights are regularised towards the default weights of the scoring; the fewer labelled pairs, the stronger the pull.
+The evidence of labelled pairs is cross-fitted: its weights come from the other folds, since a pair looks better by
+weights that were fitted to it. A pair that touches two links is in the fold of one of them, which is a slight leak.
+Cost: linear in pairs, a few dozen passes over the labelled pairs.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ __all__ = ["Evidence", "LabelledPairs", "Weights", "label_pairs", "learn_evidenc
 Floats = npt.NDArray[np.float64]
 
 _NUM_FOLDS = 5
-_WEIGHT_SPREAD = 0.5  # how far a weight may lie from its default, in units of the feature's spread
-_OFFSET_SPREAD = 3.0
-_FEWEST = 5  # labelled pairs that are worth a regression
+_WEIGHT_PRIOR_STD = 0.5  # of a weight around its default, in units of 1 / the standard deviation of the feature
+_OFFSET_PRIOR_STD = 3.0
+_MIN_LABELLED = 5  # labelled pairs for a regression
 
 
 class Weights(NamedTuple):
@@ -37,8 +37,8 @@ class Weights(NamedTuple):
     offset: float
 
     def evidence(self, features: npt.NDArray[Any]) -> Floats:
-        """One number for each pair (p,)."""
-        # Column by column: a matrix product may round the same row differently beside other rows.
+        """Compute the evidence of each pair (p,) from its features (p, f)."""
+        # Column by column: a matrix product may round a row differently depending on the other rows.
         total = np.full(len(features), self.offset)
         for column, weight in enumerate(self.features):
             total += weight * features[:, column]
@@ -47,36 +47,40 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LabelledPairs:
-    """Rows (j,) of pairs that touch a valid link; which are one, (j,); which of their ends are in one, (j, 2).
+    """Pairs that touch a valid link, by their `rows` (j,) among all pairs.
 
-    `folds` (j,) puts the pairs that touch the same valid link together.
+    `is_correct` (j,): whether the pair is a valid link. `is_linked` (j, 2): whether its source and its target have a
+    valid link. `folds` (j,) are by valid link: the pairs of one link are in one fold, unless they touch another, too.
     """
 
     rows: IntArray
-    right: Mask
-    ends: Mask
+    is_correct: Mask
+    is_linked: Mask
     folds: IntArray
 
     @property
     def num_right(self) -> int:
-        """How many are valid links."""
-        return int(self.right.sum())
+        """The number of labelled pairs that are valid links."""
+        return int(self.is_correct.sum())
 
     @property
-    def wrong_ends(self) -> tuple[int, int]:
-        """How many sources and targets of valid links are in a pair that is wrong."""
-        sources, targets = self.ends[~self.right].sum(axis=0).tolist()
+    def num_linked_in_wrong(self) -> tuple[int, int]:
+        """The numbers of sources and of targets with a valid link that are in a wrong pair."""
+        sources, targets = self.is_linked[~self.is_correct].sum(axis=0).tolist()
         return sources, targets
 
     @property
-    def counts(self) -> Floats:
-        """What each counts (j,), so that right and wrong pairs count alike: a right one is noticed at both ends."""
-        return np.where(self.right, 1.0, self.ends.sum(axis=1) / 2)
+    def sample_weight(self) -> Floats:
+        """The weights (j,) of the pairs in fits: 1 for a correct pair, half for a wrong pair with one linked end.
+
+        A correct pair is always found through both of its ends.
+        """
+        return np.where(self.is_correct, 1.0, self.is_linked.sum(axis=1) / 2)
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The evidence of all pairs (p,), of labelled ones by weights not learnt from them (j,), and the weights."""
+    """Weights of the features, the evidence of all pairs (p,), and the cross-fitted evidence of labelled pairs (j,)."""
 
     weights: Weights
     all: Floats
@@ -84,33 +88,37 @@ class Evidence:
 
 
 def label_pairs(pairs: IntArray, valid: IntArray) -> LabelledPairs:
-    """Which of the pairs (p, 2) the valid links (v, 2) say something about."""
+    """Label the pairs (p, 2) that touch one of the valid links (v, 2)."""
     link_of = np.full(1 + max(int(pairs.max(initial=-1)), int(valid.max(initial=-1))), -1, dtype=np.int64)
     link_of[valid] = np.arange(len(valid))[:, None]
     links = link_of[pairs].reshape(-1, 2)
     rows = np.flatnonzero((links >= 0).any(axis=1))
-    right = are_among(pairs[rows], valid) if len(rows) else np.empty(0, dtype=bool)
-    return LabelledPairs(rows, right, links[rows] >= 0, links[rows].max(axis=1, initial=-1) % _NUM_FOLDS)
+    is_correct = are_among(pairs[rows], valid) if len(rows) else np.empty(0, dtype=bool)
+    return LabelledPairs(rows, is_correct, links[rows] >= 0, links[rows].max(axis=1, initial=-1) % _NUM_FOLDS)
 
 
 def learn_evidence(features: Floats, labelled: LabelledPairs, default_weights: Weights) -> Evidence:
-    """The evidence of pairs with these features (p, f)."""
-    own, right, counts = features[labelled.rows], labelled.right.astype(np.float64), labelled.counts
-    if len(own) < _FEWEST:
-        return Evidence(default_weights, default_weights.evidence(features), default_weights.evidence(own))
+    """Fit the weights of the features (p, f) to the labelled pairs, and compute the evidence of all pairs."""
+    labelled_features = features[labelled.rows]
+    is_correct, sample_weight = labelled.is_correct.astype(np.float64), labelled.sample_weight
+    if len(labelled_features) < _MIN_LABELLED:
+        return Evidence(
+            default_weights, default_weights.evidence(features), default_weights.evidence(labelled_features)
+        )
     scale = np.maximum(features.std(axis=0), 1e-6)
-    weights = _fit(own, right, counts, default_weights, scale)
-    crossed = np.empty(len(own))
+    weights = _fit(labelled_features, is_correct, sample_weight, default_weights, scale)
+    cross_fitted = np.empty(len(labelled_features))
     for fold in range(_NUM_FOLDS):
-        here = labelled.folds == fold
-        others = _fit(own[~here], right[~here], counts[~here], default_weights, scale)
-        crossed[here] = others.evidence(own[here])
-    return Evidence(weights, weights.evidence(features), crossed)
+        in_fold = labelled.folds == fold
+        rest = ~in_fold
+        fold_weights = _fit(labelled_features[rest], is_correct[rest], sample_weight[rest], default_weights, scale)
+        cross_fitted[in_fold] = fold_weights.evidence(labelled_features[in_fold])
+    return Evidence(weights, weights.evidence(features), cross_fitted)
 
 
-def _fit(features: Floats, right: Floats, counts: Floats, default_weights: Weights, scale: Floats) -> Weights:
-    """A logistic regression drawn to the default."""
-    centre = np.append(default_weights.features * scale, default_weights.offset)
-    spread = np.append(np.full(features.shape[1], _WEIGHT_SPREAD), _OFFSET_SPREAD)
-    found = fit_logistic(features / scale, right, counts, centre, spread)
-    return Weights(found[:-1] / scale, float(found[-1]))
+def _fit(features: Floats, is_correct: Floats, sample_weight: Floats, default: Weights, scale: Floats) -> Weights:
+    """Fit a logistic regression that is regularised towards the default weights."""
+    prior_mean = np.append(default.features * scale, default.offset)
+    prior_std = np.append(np.full(features.shape[1], _WEIGHT_PRIOR_STD), _OFFSET_PRIOR_STD)
+    parameters = fit_logistic(features / scale, is_correct, sample_weight, prior_mean, prior_std)
+    return Weights(parameters[:-1] / scale, float(parameters[-1]))

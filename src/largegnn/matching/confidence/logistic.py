@@ -1,7 +1,7 @@
-"""Fit a logistic regression without negative weights: more evidence never makes a pair less likely.
+"""Fit a logistic regression without negative weights, regularised towards given parameters.
 
-In: features (n, f), the truth (n,), what each row counts, and where parameters are drawn to. Out: weights and offset.
-Cost: a few dozen passes over the rows.
+In: features (n, f), labels (n,), sample weights, and a normal prior of the parameters. Out: weights and offset. Weights
+are not negative, so that more evidence never makes a pair less likely. Cost: a few dozen passes over the rows.
 """
 
 from __future__ import annotations
@@ -23,18 +23,21 @@ __all__ = ["fit_logistic"]
 Floats = npt.NDArray[np.float64]
 
 
-def fit_logistic(features: Floats, right: Floats, counts: Floats, centre: Floats, spread: Floats) -> Floats:
-    """Weights (f,), none below zero, and an offset, as one array (f + 1,).
+def fit_logistic(
+    features: Floats, labels: Floats, sample_weight: Floats, prior_mean: Floats, prior_std: Floats
+) -> Floats:
+    """Fit the weights (f,), none below zero, and the offset; return them as one array (f + 1,).
 
-    Each is drawn to its `centre` (f + 1,) as by a normal prior of that `spread`; an infinite one leaves it free.
+    The parameters have normal priors with `prior_mean` and `prior_std` (f + 1,); an infinite deviation is no prior.
     """
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
-        logits, away = features @ parameters[:-1] + parameters[-1], (parameters - centre) / spread
-        value = float(counts @ (np.logaddexp(0, logits) - right * logits)) + 0.5 * float(away @ away)
-        error = counts * (special.expit(logits) - right)
-        return value, np.append(error @ features, error.sum()) + away / spread
+        logits = features @ parameters[:-1] + parameters[-1]
+        deviation = (parameters - prior_mean) / prior_std
+        value = float(sample_weight @ (np.logaddexp(0, logits) - labels * logits)) + 0.5 * float(deviation @ deviation)
+        error = sample_weight * (special.expit(logits) - labels)
+        return value, np.append(error @ features, error.sum()) + deviation / prior_std
 
     bounds = [(0.0, None)] * features.shape[1] + [(None, None)]
-    found = optimize.minimize(loss, centre, jac=True, method="L-BFGS-B", bounds=bounds).x
-    return np.asarray(found, dtype=np.float64)
+    parameters = optimize.minimize(loss, prior_mean, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return np.asarray(parameters, dtype=np.float64)

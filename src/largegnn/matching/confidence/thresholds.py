@@ -1,12 +1,10 @@
 """Choose the threshold on the confidence, and estimate the precision of the pairs above it, with an interval.
 
 In: a calibration and the pairs that may be accepted. Out: a `Threshold`.
-Default: the threshold with the highest expected F1. If a precision is asked for: the lowest threshold whose pairs are
-expected to have it; if there is none, that of the most confident pairs. It never fails: what cannot be promised is
-given without promise, and says so.
-The interval holds the true precision nine times in ten: it spans the curves that agree with the valid links, and how
-far the pairs of one run stray from any of them.
-Cost: a sort of the pairs.
+By default: the threshold with the highest expected F1. If a precision is asked for: the lowest threshold whose pairs
+are expected to reach it; if none does, the threshold of the most confident pairs, with `is_reached` False. The function
+never fails. The interval holds the true precision nine times in ten: it covers the curves that agree with the valid
+links, and the chance deviation of one set of pairs from a curve. Cost: a sort of the pairs.
 """
 
 from __future__ import annotations
@@ -30,20 +28,20 @@ __all__ = ["Threshold", "choose_threshold"]
 
 Floats = npt.NDArray[np.float64]
 
-_ROUNDING = 1e-9  # of a mean over millions of pairs
-_AS_SURE = 0.01  # pairs whose expected precision lies this little below the highest are as sure
+_ROUNDING_ERROR = 1e-9  # of a mean over millions of pairs
+_CONFIDENT_TOLERANCE = 0.01  # below the highest confidence, for pairs that count as the most confident
 _INTERVAL = (0.05, 0.95)
-_DEVIATIONS = 1.6448536269514722  # of the normal distribution, to the upper end
+_NORMAL_QUANTILE = 1.6448536269514722  # of the normal distribution, at the upper end of the interval
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """The lowest confidence (or score) that is accepted, and what to expect of the `num_pairs` pairs from there on.
+    """The lowest confidence (or score) that is accepted, and the expected figures of the `num_pairs` accepted pairs.
 
-    `expected_partial` is the precision to expect by partial gold: of the pairs that touch an entity with a counterpart.
-    The true precision lies between `precision_low` and `precision_high` nine times in ten. If a precision was asked
-    for, `is_reached` says whether it is expected, and `chance` how probable it is. What is not known is None: nothing
-    is expected of pairs that are not calibrated.
+    `expected_partial` is the expected precision by partial gold: among the pairs that touch an entity with a
+    counterpart. The true precision lies between `precision_low` and `precision_high` nine times in ten. If a precision
+    was asked for, `is_reached` is whether it is expected, and `chance` its probability. Figures are None if unknown, as
+    all are without calibration.
     """
 
     threshold: float
@@ -66,60 +64,60 @@ def choose_threshold(
     min_precision: float = 0.0,
     cut: Literal["f1", "none"] = "f1",
 ) -> Threshold:
-    """Where to cut pairs with these features (p, f), of which `best` (p,) are both ends' first choice."""
-    rates = calibration.rate(features, best)
-    if not len(rates):
+    """Choose the threshold of pairs with these features (p, f); `best` (p,): the first choices of both ends."""
+    confidence = calibration.rate(features, best)
+    if not len(confidence):
         return Threshold(1.0, 0, is_reached=not min_precision)
-    cuts = _Cuts(rates)
+    thresholds = _Thresholds(confidence)
     if not calibration.is_calibrated:
-        chosen = cuts.most_confident() if min_precision else cuts.last
-        return Threshold(cuts.lowest(chosen), cuts.num_pairs(chosen), is_reached=not min_precision)
+        index = thresholds.most_confident() if min_precision else thresholds.last
+        return Threshold(thresholds.value(index), thresholds.num_pairs(index), is_reached=not min_precision)
     is_reached = True
     if min_precision:
-        reaching = cuts.reaching(min_precision)
+        reaching = thresholds.reaching(min_precision)
         is_reached = reaching is not None
-        chosen = cuts.most_confident() if reaching is None else reaching
+        index = thresholds.most_confident() if reaching is None else reaching
     else:
-        chosen = cuts.last if cut == "none" else cuts.best_f1(calibration.num_links)
-    lowest = cuts.lowest(chosen)
-    return _expect(calibration, features, best, rates >= lowest, lowest, min_precision, is_reached)
+        index = thresholds.last if cut == "none" else thresholds.best_f1(calibration.num_links)
+    lowest = thresholds.value(index)
+    return _expect(calibration, features, best, confidence >= lowest, lowest, min_precision, is_reached)
 
 
-class _Cuts:
-    """Every place to cut, from few pairs to all; pairs of the same confidence go together."""
+class _Thresholds:
+    """All possible thresholds, descending: every distinct confidence, with the pairs at or above it."""
 
-    def __init__(self, rates: Floats) -> None:
-        ordered = np.sort(rates)[::-1]
-        self._counts: IntArray = np.flatnonzero(np.diff(ordered, append=-np.inf)) + 1
-        self._lowest = ordered[self._counts - 1]
-        self._expected = np.cumsum(ordered)[self._counts - 1]
+    def __init__(self, confidence: Floats) -> None:
+        ordered = np.sort(confidence)[::-1]
+        self._num_pairs: IntArray = np.flatnonzero(np.diff(ordered, append=-np.inf)) + 1
+        self._values = ordered[self._num_pairs - 1]
+        self._num_right = np.cumsum(ordered)[self._num_pairs - 1]
 
     @property
     def last(self) -> int:
-        """The cut that accepts all."""
-        return len(self._counts) - 1
+        """The index of the threshold that accepts all pairs."""
+        return len(self._values) - 1
 
-    def lowest(self, cut: int) -> float:
-        """The lowest confidence above a cut."""
-        return float(self._lowest[cut])
+    def value(self, index: int) -> float:
+        """The threshold at an index."""
+        return float(self._values[index])
 
-    def num_pairs(self, cut: int) -> int:
-        """How many pairs are above a cut."""
-        return int(self._counts[cut])
+    def num_pairs(self, index: int) -> int:
+        """The number of pairs at or above a threshold."""
+        return int(self._num_pairs[index])
 
     def best_f1(self, num_links: float) -> int:
-        """The cut with the highest expected F1."""
-        return int(np.argmax(2 * self._expected / (self._counts + num_links)))
+        """The index of the threshold with the highest expected F1."""
+        return int(np.argmax(2 * self._num_right / (self._num_pairs + num_links)))
 
     def reaching(self, precision: float) -> int | None:
-        """The last cut with this expected precision."""
-        reaching = np.flatnonzero(self._expected / self._counts >= precision - _ROUNDING)
+        """The index of the lowest threshold with at least this expected precision, None if no threshold has it."""
+        reaching = np.flatnonzero(self._num_right / self._num_pairs >= precision - _ROUNDING_ERROR)
         return int(reaching[-1]) if len(reaching) else None
 
     def most_confident(self) -> int:
-        """The last cut that is about as confident as the most confident pairs."""
-        found = self.reaching(float(self._lowest[0]) - _AS_SURE)
-        return 0 if found is None else found
+        """The index of the lowest threshold whose expected precision is about the highest confidence."""
+        index = self.reaching(float(self._values[0]) - _CONFIDENT_TOLERANCE)
+        return 0 if index is None else index
 
 
 def _expect(
@@ -131,25 +129,25 @@ def _expect(
     min_precision: float,
     is_reached: bool,
 ) -> Threshold:
-    """What every curve that agrees with the valid links says of the accepted pairs."""
+    """Compute the expected figures of the accepted pairs from every curve that agrees with the valid links."""
     evidence, count = calibration.evidence(features[accepted]), int(accepted.sum())
-    right = np.zeros(len(calibration.curves))
+    num_right = np.zeros(len(calibration.curves))
     for is_best in (True, False):
-        own = evidence[best[accepted] == is_best]
-        right += calibration.precision_at_knots(is_best) @ _shares(own, np.asarray(calibration.knots))
-    precisions, links = right / count, np.array([row.num_links for row in calibration.curves])
+        selected = evidence[best[accepted] == is_best]
+        num_right += calibration.precision_at_knots(is_best) @ _knot_weights(selected, np.asarray(calibration.knots))
+    precisions, links = num_right / count, np.array([row.num_links for row in calibration.curves])
     mean = float(precisions.mean())
-    stray = float(np.sqrt(max(mean * (1 - mean), 0.25 / count) / count))
+    std = float(np.sqrt(max(mean * (1 - mean), 0.25 / count) / count))
     low, high = np.quantile(precisions, _INTERVAL)
-    reaching = special.ndtr((precisions - min_precision) / stray)
+    reaching = special.ndtr((precisions - min_precision) / std)
     expected_links = float(links.mean())
     return Threshold(
         threshold=lowest,
         num_pairs=count,
         expected_precision=mean,
-        # One pair to either side: a share of so many pairs is no finer.
-        precision_low=max(0.0, mean - float(np.hypot(mean - low, _DEVIATIONS * stray)) - 1 / count),
-        precision_high=min(1.0, mean + float(np.hypot(high - mean, _DEVIATIONS * stray)) + 1 / count),
+        # One pair wider on either side: a share of `count` pairs has steps of 1 / count.
+        precision_low=max(0.0, mean - float(np.hypot(mean - low, _NORMAL_QUANTILE * std)) - 1 / count),
+        precision_high=min(1.0, mean + float(np.hypot(high - mean, _NORMAL_QUANTILE * std)) + 1 / count),
         expected_recall=min(1.0, mean * count / expected_links),
         expected_f1=2 * mean * count / (count + expected_links),
         expected_partial=mean / (mean + (1 - mean) * calibration.wrong_touching) if mean else 0.0,
@@ -158,11 +156,12 @@ def _expect(
     )
 
 
-def _shares(evidence: Floats, knots: Floats) -> Floats:
-    """How much each knot counts (k,) when a line through the knots is read at all these places and summed up."""
-    place = np.interp(evidence, knots, np.arange(len(knots), dtype=np.float64))
-    below = np.minimum(place.astype(np.int64), len(knots) - 1)
-    above, part = np.minimum(below + 1, len(knots) - 1), place - below
-    shares = np.bincount(below, weights=1 - part, minlength=len(knots))
-    shares += np.bincount(above, weights=part, minlength=len(knots))
-    return np.asarray(shares)
+def _knot_weights(evidence: Floats, knots: Floats) -> Floats:
+    """Compute the weight of each knot (k,) in the sum of a piecewise linear function over all `evidence` (p,)."""
+    position = np.interp(evidence, knots, np.arange(len(knots), dtype=np.float64))
+    below = np.minimum(position.astype(np.int64), len(knots) - 1)
+    above = np.minimum(below + 1, len(knots) - 1)
+    fraction = position - below
+    weights = np.bincount(below, weights=1 - fraction, minlength=len(knots))
+    weights += np.bincount(above, weights=fraction, minlength=len(knots))
+    return np.asarray(weights)
