@@ -74,10 +74,9 @@ def _by_names(source: EntityTexts, target: EntityTexts, k: int) -> tuple[IntArra
     space = GramSpace.of(left, right)
     # Equal names are always candidates; they may not be among the k nearest where many names have the same n-grams.
     row_in_right = {name: row for row, name in enumerate(right)}
-    equal = np.array(
-        [(row, row_in_right[name]) for row, name in enumerate(left) if name in row_in_right], dtype=np.int64
-    )
-    name_pairs = _distinct_keys(_keys(*space.nearest(k)), _keys(*equal.reshape(-1, 2).T))
+    equal = [(row, row_in_right[name]) for row, name in enumerate(left) if name in row_in_right]
+    equal_rows = np.array(equal, dtype=np.int64).reshape(-1, 2)
+    name_pairs = _distinct_keys(_keys(*space.nearest(k)), _keys(equal_rows[:, 0], equal_rows[:, 1]))
     left_rows, right_rows = name_pairs >> 32, name_pairs & 0xFFFFFFFF
     cosines = pl.Series(space.cosines(left_rows, right_rows), dtype=pl.Float32)
     # Each pair of names gives the pairs of all entities that have them.

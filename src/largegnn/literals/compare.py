@@ -106,13 +106,9 @@ def compare_literals(
         else graph.pairs(confident_edges(graph, localised(graph, similarity, _CSLS_K)))
     )
     correspondences, predicate_pairs = learn_correspondences(source.values, target.values, reference_pairs, seed)
+    sources, targets = graph.sources.astype(np.int64), graph.targets.astype(np.int64)
     agreement, contradiction = value_evidence(
-        source.values,
-        target.values,
-        correspondences,
-        predicate_pairs,
-        graph.sources.astype(np.int64),
-        graph.targets.astype(np.int64),
+        source.values, target.values, correspondences, predicate_pairs, sources, targets
     )
     literal = np.maximum(similarity + compare.odds_weight * (agreement - contradiction), 0.0).astype(np.float32)
     graph = graph.with_evidence(agreement=agreement, contradiction=contradiction, literal=literal)

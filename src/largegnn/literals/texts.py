@@ -185,13 +185,11 @@ def _first_of_each(owners: IntArray, codes: IntArray, maximum: int | None = None
     return owners[first].astype(np.int64), codes[first]
 
 
-def _joined(
-    owners: IntArray, codes: IntArray, more_owners: IntArray, more_codes: IntArray
-) -> tuple[IntArray, IntArray]:
+def _joined(owners: IntArray, codes: IntArray, new_owners: IntArray, new_codes: IntArray) -> tuple[IntArray, IntArray]:
     """Join two lists of (owner, code) into one, ascending by owner."""
-    all_owners = np.concatenate([owners, more_owners])
+    all_owners = np.concatenate([owners, new_owners])
     order = np.argsort(all_owners, kind="stable")
-    return all_owners[order], np.concatenate([codes, more_codes])[order]
+    return all_owners[order], np.concatenate([codes, new_codes])[order]
 
 
 def _documents(distinct: list[str], owners: IntArray, codes: IntArray) -> tuple[IntArray, list[str]]:
