@@ -50,7 +50,7 @@ class TestSeeds:
         seeds = "http://one.org/resource/Parris\thttp://two.org/resource/Paris\n"
         error = refused(pair(tmp_path, iris("one"), iris("two"), seeds))
         assert error.fix == (
-            "fix the names; near ones are http://one.org/resource/Paris for http://one.org/resource/Parris"
+            "fix the names; similar names are http://one.org/resource/Paris for http://one.org/resource/Parris"
         )
 
     def test_a_header_in_words_of_its_own(self, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import polars as pl
 import pytest
 import zstandard
 
-from largegnn.data.rdf_text import DEEPEST
+from largegnn.data.rdf_text import MAX_DEPTH
 from largegnn.data.readers import read_triples
 from largegnn.errors import InputError
 
@@ -99,8 +99,8 @@ FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "labels": (lambda: b"_:" * 20_000, "not recognised"),
     "labels_and_dots": (lambda: b"_:." * 20_000 + b"\n" + b'_:a "' * 10_000, "not recognised"),
     "prefix.ttl": (lambda: names("@prefix x: <http://{}> .\n", "x:{}"), "names take far more room"),
-    "deep.ttl": (lambda: deep(50_000).encode(), f"at most {DEEPEST} levels"),
-    "deep.nt": (lambda: deep(50_000).encode(), f"at most {DEEPEST} levels"),
+    "deep.ttl": (lambda: deep(50_000).encode(), f"at most {MAX_DEPTH} levels"),
+    "deep.nt": (lambda: deep(50_000).encode(), f"at most {MAX_DEPTH} levels"),
     "literal.ttl": (lambda: b'<a:a> <a:r> "' + b"x" * 40_000_000 + b'" .\n', "longer than the parser accepts"),
     "rows.parquet": (many_rows, "rows, where at most 20 a byte can differ"),
     "long_names.parquet": (long_names, "the Parquet file is damaged, or needs far more memory"),
@@ -131,9 +131,9 @@ def read(path: Path) -> list[tuple[str, str, str]]:
 class TestNesting:
     def test_what_is_allowed_is_read(self, tmp_path: Path) -> None:
         for name in ("t.ttl", "t.nt"):
-            (tmp_path / name).write_text("<a:a> <a:r> <a:b> .\n" + deep(DEEPEST))
+            (tmp_path / name).write_text("<a:a> <a:r> <a:b> .\n" + deep(MAX_DEPTH))
             assert read(tmp_path / name) == [("a:a", "a:r", "a:b")]
-            (tmp_path / name).write_text("<a:a> <a:r> <a:b> .\n" + deep(DEEPEST + 1))
+            (tmp_path / name).write_text("<a:a> <a:r> <a:b> .\n" + deep(MAX_DEPTH + 1))
             with pytest.raises(InputError, match="nested too deep"):
                 read(tmp_path / name)
 

@@ -111,7 +111,7 @@ class TestTsv:
 
     def test_a_line_without_end_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(lines_module, "_BLOCK", 64)
-        monkeypatch.setattr(lines_module, "_LONGEST_LINE", 1000)
+        monkeypatch.setattr(lines_module, "_MAX_LINE_BYTES", 1000)
         path = write(tmp_path / "t.tsv", "a\tr\tb\n" + "x" * 5000)
         with pytest.raises(InputError, match="longer than 1,000 bytes") as error:
             read(path)

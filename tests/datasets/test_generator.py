@@ -282,7 +282,7 @@ def test_the_report_holds_plain_numbers_that_fit_the_task() -> None:
         ({"source_triples": 5_000_000}, "the source graph is too dense", "lower source_triples"),
         (EQUAL | {"target_triples": 70_000}, "the target graph is too dense", "at most"),
         (EQUAL | {"missing": 0.99, "wrong": 0.0}, "the source graph is too dense", "missing"),
-        ({"target_triples": 4_000, "wrong": 0.9}, "too few true triples", "lower wrong"),
+        ({"target_triples": 4_000, "wrong": 0.9}, "too few correct triples", "lower wrong"),
     ],
 )
 def test_impossible_sizes_are_refused_with_advice(values: dict[str, Any], problem: str, words: str) -> None:

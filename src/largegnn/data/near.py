@@ -17,8 +17,8 @@ import polars as pl
 __all__ = ["is_prefixed", "local_name", "near_names"]
 
 _MOST = 3
-_MOST_COMPARED = 2_000
-_LONGEST_COMPARED = 200
+_MAX_COMPARED = 2_000
+_MAX_COMPARED_CHARS = 200
 _ALIKE = 0.8  # share of letters in common, as difflib counts
 _LOCAL = r"([^/#]+)[/#]?$"
 _PREFIX = r"^[A-Za-z][\w.-]*:"
@@ -39,7 +39,7 @@ def local_name(names: pl.Series) -> pl.Series:
 def near_names(names: Iterable[str], known: pl.Series, most: int = _MOST) -> dict[str, list[str]]:
     """For each name at most `most` of the known ones that resemble it; names that nothing resembles are left out."""
     table = pl.DataFrame({"name": known, "local": local_name(known)})
-    near = {name: _near(name, table, most) for name in names if len(name) <= _LONGEST_COMPARED}
+    near = {name: _near(name, table, most) for name in names if len(name) <= _MAX_COMPARED_CHARS}
     return {name: found for name, found in near.items() if found}
 
 
@@ -52,7 +52,7 @@ def _near(name: str, table: pl.DataFrame, most: int) -> list[str]:
     length = pl.col("local").str.len_chars()
     begins_alike = pl.col("local").str.starts_with(wanted[:2])
     candidates = table.filter(~spelled & begins_alike & length.is_between(len(wanted) - 3, len(wanted) + 3))
-    candidates = candidates.head(_MOST_COMPARED)
+    candidates = candidates.head(_MAX_COMPARED)
     alike = difflib.get_close_matches(wanted, candidates["local"].unique(maintain_order=True), most, _ALIKE)
     rows = sorted((alike.index(local), found) for found, local in candidates.rows() if local in alike)
     return [*same, *(found for _, found in rows)][:most]

@@ -21,7 +21,7 @@ _SPARE_MEMORY = 768 << 20
 # A row group is decompressed as a whole, and text compresses to a few hundredths where names repeat.
 _MEMORY_PER_BYTE = 64
 # A row that is not a copy of others takes a byte at least; copies of one row take nothing.
-_MOST_ROWS_PER_BYTE, _ALWAYS_ALLOWED_ROWS = 20, 5_000_000
+_MAX_ROWS_PER_BYTE, _ALWAYS_ALLOWED_ROWS = 20, 5_000_000
 
 
 def limit_memory(size: int) -> None:
@@ -44,8 +44,8 @@ def check(path: Path) -> None:
     limit_memory(path.stat().st_size)
     table = pl.scan_parquet(path, glob=False).select(~selectors.nested() - selectors.binary())
     num_claimed = int(table.select(pl.len()).collect().item())
-    if num_claimed > max(_ALWAYS_ALLOWED_ROWS, _MOST_ROWS_PER_BYTE * path.stat().st_size):
-        sys.exit(f"{num_claimed:,} rows, where at most {_MOST_ROWS_PER_BYTE} a byte can differ")
+    if num_claimed > max(_ALWAYS_ALLOWED_ROWS, _MAX_ROWS_PER_BYTE * path.stat().st_size):
+        sys.exit(f"{num_claimed:,} rows, where at most {_MAX_ROWS_PER_BYTE} a byte can differ")
     for first_row in range(0, num_claimed, _ROWS):
         table.select(pl.all().cast(pl.String)).slice(first_row, _ROWS).collect()
 

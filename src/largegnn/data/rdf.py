@@ -26,8 +26,8 @@ from largegnn.data.columns import is_same_as
 from largegnn.data.compression import as_stream, read_chunks, without_marks
 from largegnn.data.iri import nameless
 from largegnn.data.lines import LineBlock, line_blocks, location, with_line_feeds
-from largegnn.data.literal_syntax import LONGEST_VALUE
-from largegnn.data.rdf_text import DEEPEST, INVALID_TAG, TokenFilter
+from largegnn.data.literal_syntax import MAX_VALUE_CHARS
+from largegnn.data.rdf_text import INVALID_TAG, MAX_DEPTH, TokenFilter
 from largegnn.data.shown import shown
 from largegnn.errors import InputError
 
@@ -42,7 +42,7 @@ _PLAIN_LINE = {"nt": rf"{_BEGIN}\.{_GAP}$", "nq": rf"{_BEGIN}(?:{_IRI}{_GAP})?\.
 _BATCH = 250_000
 _BATCH_BYTES = 1 << 25
 # With prefixes of a hundred bytes and every abbreviation there is, names take some fifty times the text.
-_MOST_EXPANSION = 200
+_MAX_EXPANSION = 200
 _ALWAYS_ALLOWED = 1 << 26
 _PLACE = re.compile(r"^Parser error at line \d+ (between columns|column) [\d and]+: ")
 # Escapes of half a pair of surrogates, or of no character; kept is what `kept` matches.
@@ -79,7 +79,7 @@ def read_line_block(path: Path, block: LineBlock, form: str) -> list[TripleBatch
 
 def _parse_lines(path: Path, lines: pl.DataFrame, form: str) -> list[TripleBatch]:
     """The statements of lines (`line`, `number`), one each; if the whole cannot be parsed, line by line."""
-    for line, number in lines.filter(pl.col("line").str.count_matches("<<", literal=True) > DEEPEST).rows():
+    for line, number in lines.filter(pl.col("line").str.count_matches("<<", literal=True) > MAX_DEPTH).rows():
         TokenFilter(location(path, number)).feed(line.encode("utf-8"))  # refuses terms nested too deep
     text = "\n".join(lines["line"]).encode("utf-8")
     try:
@@ -155,11 +155,11 @@ def batches(
         if not _num_statements(batch):
             return
         total += size
-        if num_bytes_read is not None and total > max(_ALWAYS_ALLOWED, _MOST_EXPANSION * num_bytes_read()):
+        if num_bytes_read is not None and total > max(_ALWAYS_ALLOWED, _MAX_EXPANSION * num_bytes_read()):
             raise InputError(
                 "the names take far more room than the text they are written in",
                 where=str(path),
-                expected=f"at most {_MOST_EXPANSION} times the text, once they take more than "
+                expected=f"at most {_MAX_EXPANSION} times the text, once they take more than "
                 f"{_ALWAYS_ALLOWED >> 20} MiB",
                 found=f"{total >> 20:,} MiB of names in {num_bytes_read():,} bytes",
                 fix="check the prefixes and the base of the file: one of them is very long",
@@ -180,7 +180,7 @@ def _next_batch(path: Path, quads: Iterator[Any], name_blank: BlankName) -> tupl
         kind = type(tail)
         if kind is literal:
             # One character more than is kept, so that the cut is noticed and counted.
-            value, datatype = tail.value[: LONGEST_VALUE + 1], tail.datatype.value
+            value, datatype = tail.value[: MAX_VALUE_CHARS + 1], tail.datatype.value
             literals.append((head_name, relation.value, value, datatype, tail.language or ""))
             size += len(value) + len(datatype)
         elif kind is ox.Triple:
@@ -249,7 +249,7 @@ class _Stream:
         for chunk in read_chunks(path):
             text = end + chunk
             num_terms += text.count(b"<<") - end.count(b"<<")
-            self._needs_filter |= num_terms > DEEPEST or INVALID_TAG.search(text) is not None
+            self._needs_filter |= num_terms > MAX_DEPTH or INVALID_TAG.search(text) is not None
             self.written.update(label.decode() for label in _WRITTEN.findall(text))
             end = text[-_OVERLAP:]
         self.num_marks, self._chunks = without_marks(read_chunks(path))

@@ -12,10 +12,10 @@ import re
 
 from largegnn.errors import InputError
 
-__all__ = ["DEEPEST", "INVALID_TAG", "TokenFilter"]
+__all__ = ["INVALID_TAG", "MAX_DEPTH", "TokenFilter"]
 
-DEEPEST = 256
-_LONGEST_TOKEN = 1 << 25  # twice what the parser accepts
+MAX_DEPTH = 256
+_MAX_TOKEN_BYTES = 1 << 25  # twice what the parser accepts
 # A token that is not closed at the end of the text matches with a group `open`: the next chunk may close it.
 _TOKEN = re.compile(
     rb"""
@@ -58,11 +58,11 @@ class TokenFilter:
                 end = token.start()
                 break
             self._depth = max(0, self._depth + (kind == "in") - (kind == "out"))
-            if self._depth > DEEPEST:
+            if self._depth > MAX_DEPTH:
                 raise InputError(
                     "triple terms are nested too deep",
                     where=self._where,
-                    expected=f"at most {DEEPEST} levels of <<( ... )>>",
+                    expected=f"at most {MAX_DEPTH} levels of <<( ... )>>",
                     fix="check that this is the right file",
                 )
             if tag and not _VALID_TAG.fullmatch(tag.group()):
@@ -71,8 +71,8 @@ class TokenFilter:
                 self.num_broken += 1
         else:
             end = max(position, len(text) - 2)
-        if len(text) - end > _LONGEST_TOKEN:
-            raise InputError(f"a literal or comment is longer than {_LONGEST_TOKEN:,} bytes", where=self._where)
+        if len(text) - end > _MAX_TOKEN_BYTES:
+            raise InputError(f"a literal or comment is longer than {_MAX_TOKEN_BYTES:,} bytes", where=self._where)
         self._rest = text[end:]
         return b"".join([*kept, text[position:end]])
 

@@ -32,7 +32,7 @@ from largegnn.settings import DataSettings
 __all__ = ["UnpackedSet", "unpack"]
 
 # Triples shrink to a twentieth, if very regular to a two-hundredth.
-_MOST_EXPANSION, _ALWAYS_ALLOWED = 500, 64 << 20
+_MAX_EXPANSION, _ALWAYS_ALLOWED = 500, 64 << 20
 _CHUNK = 1 << 20
 _MARKS = ({"rel_triples_1", "rel_triples_2"}, {"ent_ids_1", "ent_ids_2", "triples_1", "triples_2"})
 _LARGEEA = {"_triples_1": "rel_triples_1", "_triples_2": "rel_triples_2", "_ent_links": "ent_links"}
@@ -173,11 +173,11 @@ def _is_wanted(name: str, only: str | None) -> bool:
 def _check_expansion(num_plain: int, archive: Path) -> None:
     """Refuse an archive that unpacks to far more bytes than text does."""
     num_packed = archive.stat().st_size
-    if num_plain > max(_ALWAYS_ALLOWED, _MOST_EXPANSION * num_packed):
+    if num_plain > max(_ALWAYS_ALLOWED, _MAX_EXPANSION * num_packed):
         raise InputError(
             "the archive unpacks to more than a data set needs",
             where=str(archive),
-            expected=f"at most {_MOST_EXPANSION} bytes for each compressed byte after the first "
+            expected=f"at most {_MAX_EXPANSION} bytes for each compressed byte after the first "
             f"{_ALWAYS_ALLOWED >> 20} MiB, a limit that protects memory and disk",
             found=f"{num_plain:,} bytes or more from {num_packed:,} compressed bytes",
             fix="do not trust this file; if you do, unpack it with another program and use the folder",
