@@ -98,11 +98,11 @@ FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "window.tsv.zst": (wide_window, "window of at most 128 MiB"),
     "labels": (lambda: b"_:" * 20_000, "not recognised"),
     "labels_and_dots": (lambda: b"_:." * 20_000 + b"\n" + b'_:a "' * 10_000, "not recognised"),
-    "prefix.ttl": (lambda: names("@prefix x: <http://{}> .\n", "x:{}"), "names take far more room"),
+    "prefix.ttl": (lambda: names("@prefix x: <http://{}> .\n", "x:{}"), "names take far more memory"),
     "deep.ttl": (lambda: deep(50_000).encode(), f"at most {MAX_DEPTH} levels"),
     "deep.nt": (lambda: deep(50_000).encode(), f"at most {MAX_DEPTH} levels"),
     "literal.ttl": (lambda: b'<a:a> <a:r> "' + b"x" * 40_000_000 + b'" .\n', "longer than the parser accepts"),
-    "rows.parquet": (many_rows, "rows, where at most 20 a byte can differ"),
+    "rows.parquet": (many_rows, "rows, more than 20 for each byte of the file"),
     "long_names.parquet": (long_names, "the Parquet file is damaged, or needs far more memory"),
     "returns.tsv": (lambda: b"a\tr\tb\n" + b"\r" * 30_000_000 + b"x", "wrong number of columns"),
 }

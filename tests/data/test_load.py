@@ -238,7 +238,7 @@ class TestFiles:
             load_pair(DataInput(folder=toy_folder))
 
     def test_forms_are_not_mixed(self, toy_folder: Path) -> None:
-        with pytest.raises(InputError, match="--seeds goes with two triple files"):
+        with pytest.raises(InputError, match="--seeds needs two triple files"):
             load_pair(DataInput(folder=toy_folder, seeds=toy_folder / "train_links"))
         with pytest.raises(InputError, match="two triple files or one data set folder"):
             load_pair(DataInput(source=toy_folder / "rel_triples_1"))

@@ -54,7 +54,7 @@ class Additions:
 class EnlargedTask:
     """An enlarged task; `entity_of_old` (n,) and `relation_of_old` (R,) map old ids to new ids.
 
-    The counts of added entities, relations and triples are (source, target). Without `literals` given, the field is empty.
+    The counts of added entities, relations and triples are (source, target). `literals` may be empty.
     """
 
     task: AlignmentTask
@@ -77,7 +77,7 @@ def shifted_ids(num_source: int, num_target: int, num_added_source: int) -> IntA
 def enlarge_task(
     task: AlignmentTask, names: TaskNames, added: Additions, form: str = "auto", literals: Literals | None = None
 ) -> EnlargedTask:
-    """Read the added files and number their new names after the old ones; their literals need `literals`."""
+    """Read the added files and number the new names after the old ones; `literals` None leaves literals out."""
     if not added.source_triples and not added.target_triples:
         raise InputError(
             "no triples were given", expected="--source-triples FILE, --target-triples FILE, or both of them"

@@ -39,8 +39,8 @@ class DataInput:
 class PairFiles:
     """The files of a pair of graphs; index 0 is the source, 1 the target.
 
-    `all_links` is a file of links that are not split yet. Files of `attributes` hold literals in OpenEA's form, files of
-    `names` two columns, entity and name. `entity_ids` and `relation_ids` translate the ids of an id folder.
+    `all_links` holds links that are not split yet. Files of `attributes` hold literals in OpenEA's form; files of
+    `names` have two columns, entity and name. `entity_ids` and `relation_ids` translate the ids of an id folder.
     `strict_links`: links to entities that the graphs do not mention are a mistake, as in a user's seeds; otherwise such
     entities are isolated, as in data sets.
     """
@@ -186,7 +186,7 @@ def _find_in_folder(folder: Path, given: DataInput, settings: DataSettings) -> P
         )
     if not folder.is_dir():
         raise InputError(
-            "the folder does not exist",
+            "there is no such folder",
             where=shown(str(folder), 300),
             expected="a data set folder, or SOURCE TARGET --seeds FILE",
             fix="check the path",

@@ -1,11 +1,11 @@
 """Write names that are not valid IRIs as IRIs, and read them back; name blank nodes without a label.
 
 `R14` or `http://dbpedia.org/resource/"Heroes"` cannot be written in N-Triples or Turtle, but they can be packed, as
-`urn:largegnn:R14` and `urn:largegnn:http%3A//...%22Heroes%22`. Only names that the grammar of N-Triples refuses, or that
-contain one of two characters XML cannot hold, are packed: real dumps are full of IRIs that RFC 3987 refuses, and under
-other names these would no longer match their graph. Blank nodes without a label are numbered in order of appearance, as
-`_:[1]`, which cannot be a label. A number is valid within one file: when files are joined, the later ones are
-renumbered.
+`urn:largegnn:R14` and `urn:largegnn:http%3A//...%22Heroes%22`. A name is packed if the grammar of N-Triples refuses it
+or it contains one of two characters XML cannot hold. RFC 3987 is not followed: it refuses many IRIs of real dumps, and
+under other names they would no longer match their graph. Blank nodes without a label are numbered in order of
+appearance, as `_:[1]`, which cannot be a label. A number is valid within one file: when files are joined, numbers are
+raised.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ def pack_names(names: pl.Series, needs_packing: pl.Series) -> pl.Series:
     """Pack the names where `needs_packing` (n,) is true; `decode_names` restores them."""
     if not bool(needs_packing.any()):
         return names
-    packed = [
-        PACKED + quote(name, safe="/") if is_odd else None for name, is_odd in zip(names, needs_packing, strict=True)
-    ]
+    rows = zip(names, needs_packing, strict=True)
+    packed = [PACKED + quote(name, safe="/") if is_chosen else None for name, is_chosen in rows]
     return pl.select(pl.coalesce(pl.Series(packed, dtype=pl.String), names)).to_series()
 
 

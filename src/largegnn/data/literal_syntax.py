@@ -18,7 +18,7 @@ __all__ = ["LITERAL", "MAX_VALUE_CHARS", "parse_literals", "tags_as_written", "t
 
 MAX_VALUE_CHARS = 10_000  # characters
 LITERAL = r'(?s)^"(.*)"(?:@([^\s"]*)|\^\^(.+))?$'
-_MAX_ESCAPE_CHARS = 10  # of \\U0010FFFF
+_MAX_ESCAPE_CHARS = 10  # \U and eight digits
 _INVALID_TAG = "?"
 _LANGUAGE = r"^[a-z]{1,8}(-[a-z0-9]{1,8})*$"
 _DIRECTION = r"--(ltr|rtl)$"

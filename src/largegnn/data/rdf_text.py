@@ -1,9 +1,9 @@
-"""Check and fix RDF text before the parser reads it, token by token.
+"""Remove invalid language tags from RDF text before the parser reads it, and refuse deep nesting.
 
-In: chunks of RDF text. Out: the same chunks without invalid language tags (`"color"@en_US`), which are counted and at
-which the parser would stop. Triple terms `<<( a b <<( ... )>> )>>` nested deeper than any person writes are an
-`InputError`: the parser descends once for each level, and thousands end the whole process. Other brackets do no harm.
-Cost: some seconds for a million triples, so callers use it only for text that may need it.
+In: chunks of RDF text. Out: the same text without invalid language tags (`"color"@en_US`), at which the parser would
+stop; they are counted. Triple terms `<<( a b <<( ... )>> )>>` nested more than 256 deep are an `InputError`: the parser
+recurses at each level, and thousands of levels would crash the process. Nesting of other brackets is harmless.
+Cost: several seconds for a million triples, so callers filter only text that may need it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ __all__ = ["INVALID_TAG", "MAX_DEPTH", "TokenFilter"]
 
 MAX_DEPTH = 256
 _MAX_TOKEN_BYTES = 1 << 25  # twice what the parser accepts
-# A token that is not closed at the end of the text matches with a group `open`: the next chunk may close it.
+# A token that is not closed at the end of the text matches one of the groups `open1` to `open6`: the next chunk may
+# close it.
 _TOKEN = re.compile(
     rb"""
       (?P<in><<) | (?P<out>>>)
@@ -33,12 +34,12 @@ _TOKEN = re.compile(
 _TAG = rb"[A-Za-z]+(?:-[A-Za-z0-9]+)*+(?:--(?:ltr|rtl))?"
 _WRITTEN_TAG = re.compile(rb"@[^\s\"'<>.,;()\[\]{}#]*+")
 _VALID_TAG = re.compile(rb"@%b" % _TAG)
-# Where an invalid tag may be: behind a quote, if that is the end of a literal.
+# A possible invalid tag: @ after a quote, which may be the end of a literal, without a valid tag after it.
 INVALID_TAG = re.compile(rb"@(?<=[\"']@)(?!%b(?:[\s.,;)\]}#<]|\Z))" % _TAG)
 
 
 class TokenFilter:
-    """Passes chunks of RDF text on without invalid language tags; `num_broken` counts these."""
+    """Removes invalid language tags from chunks of RDF text; `num_broken` counts them."""
 
     def __init__(self, where: str) -> None:
         self.num_broken = 0
@@ -47,13 +48,14 @@ class TokenFilter:
         self._depth = 0
 
     def feed(self, chunk: bytes) -> bytes:
-        """Take more text; what is certain of it is returned, the rest is kept for later."""
-        text, kept, position = self._rest + chunk, [], 0
-        end = len(text)
+        """Add a chunk; returns the filtered text as far as it cannot change, and keeps the rest for later."""
+        text = self._rest + chunk
+        kept = []
+        position, end = 0, len(text)
         for token in _TOKEN.finditer(text):
             kind = token.lastgroup
             tag = _WRITTEN_TAG.match(text, token.end()) if text[token.start()] in b"\"'" else None
-            # What touches the end of the text may go on in the next chunk.
+            # A token or tag at the end of the text may continue in the next chunk.
             if kind not in ("in", "out", None) or max(token.end(), tag.end() if tag else 0) > len(text) - 2:
                 end = token.start()
                 break
@@ -77,5 +79,5 @@ class TokenFilter:
         return b"".join([*kept, text[position:end]])
 
     def finish(self) -> bytes:
-        """The rest of the text."""
+        """Return the rest of the text."""
         return self._rest
