@@ -186,7 +186,7 @@ class TestWriting:
     ) -> None:
         one, table = np.zeros(1), StringTable.from_strings([""])
         literals = Literals(one, one, table, one, one, table, table, table)
-        with pytest.raises(InputError, match="no place for literals"):
+        with pytest.raises(InputError, match="cannot hold literals"):
             write_pair(toy_task, toy_names, tmp_path / "out", "dbp15k", None, literals)
 
 

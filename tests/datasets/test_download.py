@@ -133,7 +133,7 @@ def test_refusals_are_not_tried_again(mirror: Mirror, tmp_path: Path, pauses: li
 
 def test_a_web_page_is_not_an_archive(mirror: Mirror, tmp_path: Path, pauses: list[float]) -> None:
     mirror.kind = "text/html; charset=utf-8"
-    with pytest.raises(InputError, match="a web page came instead"):
+    with pytest.raises(InputError, match="sent a web page instead"):
         fetch(tmp_path, mirror.url())
     assert names_in(tmp_path) == set()
 

@@ -13,7 +13,7 @@ _MAX_LISTED = 5
 
 def shown(text: str, max_chars: int = _MAX_CHARS) -> str:
     """Return a text of at most `max_chars` characters; a longer text is cut, and its length added."""
-    return text if len(text) <= max_chars else f"{text[:longest]}... ({len(text):,} characters)"
+    return text if len(text) <= max_chars else f"{text[:max_chars]}... ({len(text):,} characters)"
 
 
 def listed(names: Iterable[str], maximum: int = _MAX_LISTED) -> str:
