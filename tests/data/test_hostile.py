@@ -1,7 +1,7 @@
-"""Files made to hang or fill memory are refused: each in a process of its own, within seconds and a gigabyte.
+"""Test that files made to hang or to fill memory are refused, each in its own process, within seconds and a gigabyte.
 
-gzip and bzip2 are read in pieces of an eighth here, so that the bound on what they give is met after an eighth of the
-bytes; the seconds allowed are fewer accordingly.
+gzip and bzip2 are read in chunks of an eighth of the usual size, so that the limit on their expansion is reached after
+an eighth of the bytes; the limit on time is lower accordingly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from largegnn.data.rdf_text import MAX_DEPTH
 from largegnn.data.readers import read_triples
 from largegnn.errors import InputError
 
-MOST_MEMORY_MB, MOST_SECONDS = 1_000, 6
+MAX_MEMORY_MB, MAX_SECONDS = 1_000, 6
 SCRIPT = """
 import json, resource, sys, time
 from pathlib import Path
@@ -120,8 +120,8 @@ def test_refused_within_bounds(tmp_path: Path, name: str) -> None:
     error, seconds, peak_mb = json.loads(done.stdout)
     assert message in error
     assert len(error) < 2_000
-    assert seconds < MOST_SECONDS
-    assert peak_mb < MOST_MEMORY_MB
+    assert seconds < MAX_SECONDS
+    assert peak_mb < MAX_MEMORY_MB
 
 
 def read(path: Path) -> list[tuple[str, str, str]]:

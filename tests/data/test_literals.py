@@ -1,4 +1,4 @@
-"""Literals out of every format: values without quotes and escapes, datatypes, languages, and nothing that crashes."""
+"""Test literals of every format: values without quotes and escapes, datatypes, languages, and invalid input."""
 
 from __future__ import annotations
 

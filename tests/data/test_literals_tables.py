@@ -1,4 +1,4 @@
-"""Files of names and tables of entities: what they give, what is counted, and what is said where they do not fit."""
+"""Test files of names and tables of entities: their literals, the counts, and the errors."""
 
 from __future__ import annotations
 

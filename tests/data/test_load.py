@@ -1,4 +1,4 @@
-"""From files to a task: both calling forms, every check on seeds, and what is counted on the way."""
+"""Test loading a task from files: both calling forms, every check on seeds, and the counts."""
 
 from __future__ import annotations
 

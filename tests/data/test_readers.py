@@ -1,4 +1,4 @@
-"""Every format by hand: what it gives, and what it refuses with which line."""
+"""Test every format with small files: what is read, and which line an error names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Triples = list[tuple[str, str, str]]
 
 
 def read(path: Path, form: str = "auto") -> tuple[Triples, list[str], int]:
-    """Triples, heads of attributes and dropped graph names of a file."""
+    """Read the triples, the heads of attributes and the number of dropped graph names of a file."""
     triples: Triples = []
     attributes: list[str] = []
     named = 0

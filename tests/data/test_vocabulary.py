@@ -42,7 +42,7 @@ def test_numbering_keeps_the_triples_and_forgets_their_order(
 
 
 def test_the_shuffle_is_fixed_for_ever() -> None:
-    # Ids are part of every run folder: a change here makes every stored run wrong.
+    # Run folders store ids: a change of the numbering would make every stored run wrong.
     assert scramble(8, 1).tolist() == [1, 0, 2, 7, 4, 3, 6, 5]
     assert scramble(8, 2).tolist() == [0, 5, 2, 3, 7, 4, 6, 1]
 

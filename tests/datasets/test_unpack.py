@@ -1,4 +1,4 @@
-"""Archives built here, good and hostile ones."""
+"""Test unpacking small archives, valid and hostile."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_names_that_lead_outside_write_nothing_there(tmp_path: Path, name: str) 
         make_zip(tmp_path / "a.zip", below("EN_FR", OPENEA) | {name: "x"}),
         make_tar(tmp_path / "a.tar", below("EN_FR", OPENEA) | {name: "x"}),
     ):
-        with contextlib.suppress(InputError):  # of tarfile; zipfile leaves the dots and the drive out
+        with contextlib.suppress(InputError):  # raised for tarfile; zipfile removes the dots and the drive
             unpack(archive, tmp_path / "out", top="t", force=True)
         assert children(tmp_path) == ["a.tar", "a.zip", "out"]
         assert children(tmp_path / "out") in ([], ["EN_FR"])

@@ -92,19 +92,17 @@ def enlarge_task(
     ]
     entity_of_old = shifted_ids(task.num_source_entities, task.num_target_entities, num_added[0][0])
     relation_of_old = shifted_ids(task.num_source_relations, task.num_target_relations, num_added[1][0])
-    two_sides = TwoSides(source, target)
-    enlarged_names = two_sides.names()
+    joined = TwoSides(source, target)
+    enlarged_names = joined.names()
     splits = {
-        "train": _with_links(entity_of_old[task.train_links], added.seeds, two_sides.entities),
+        "train": _with_links(entity_of_old[task.train_links], added.seeds, joined.entities),
         "valid": entity_of_old[task.valid_links],
-        "test": _with_links(entity_of_old[task.test_links], added.test_links, two_sides.entities),
+        "test": _with_links(entity_of_old[task.test_links], added.test_links, joined.entities),
     }
     check_splits(splits, enlarged_names.entities.__getitem__, need_seeds=bool(len(task.train_links)))
-    enlarged = two_sides.task(splits, reviewed=entity_of_old[task.reviewed], forbidden=entity_of_old[task.forbidden])
-    enlarged_literals = (
-        two_sides.literals() if literals is None else two_sides.literals(literal_rows(literals, entity_of_old))
-    )
-    return EnlargedTask(enlarged, enlarged_names, enlarged_literals, entity_of_old, relation_of_old, *num_added)
+    enlarged = joined.task(splits, reviewed=entity_of_old[task.reviewed], forbidden=entity_of_old[task.forbidden])
+    all_literals = joined.literals() if literals is None else joined.literals(literal_rows(literals, entity_of_old))
+    return EnlargedTask(enlarged, enlarged_names, all_literals, entity_of_old, relation_of_old, *num_added)
 
 
 def _sides_of(task: AlignmentTask, names: TaskNames) -> tuple[NumberedSide, NumberedSide]:
@@ -129,7 +127,7 @@ def _grow(
     file_entities = distinct([graph.entity_names, graph.attribute_entities]) if keep_literals else graph.entity_names
     is_new = pl.Series(lookup(file_entities, old.entities) < 0)
     if bool(is_new.all()):
-        raise _no_known_entity(file_entities, sides, side, where)
+        raise _not_connected(file_entities, sides, side, where)
     if graph.num_attribute_triples and not keep_literals:
         _log.info("%s literals to add to the %s left out", f"{graph.num_attribute_triples:,}", SIDES[side])
     # The salts are those of loading: equal names of the two sides do not get near ids.
@@ -158,9 +156,7 @@ def _read_added(files: tuple[Path, ...], form: str, highest: int) -> Iterator[Tr
             yield replace(batch, heads=heads, tails=tails, literals=literals)
 
 
-def _no_known_entity(
-    entities: pl.Series, sides: tuple[NumberedSide, NumberedSide], side: int, where: str
-) -> InputError:
+def _not_connected(entities: pl.Series, sides: tuple[NumberedSide, NumberedSide], side: int, where: str) -> InputError:
     """Return the error for triples none of whose entities the graph has."""
     num_of_other = int((lookup(entities, sides[1 - side].entities) >= 0).sum())
     names = listed(entities.sort().head(_SHOWN))

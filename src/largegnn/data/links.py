@@ -79,11 +79,9 @@ def check_known(all_links: Sequence[NamedLinks], known: tuple[pl.Series, pl.Seri
     ]
 
 
-def _check_file(
-    links: NamedLinks, is_known: tuple[Mask, Mask], known: tuple[pl.Series, pl.Series], strict: bool
-) -> Mask:
-    """Find the links of one file with both ends in the graphs; `is_known` are masks (k,) of either end."""
-    both = is_known[0] & is_known[1]
+def _check_file(links: NamedLinks, masks: tuple[Mask, Mask], known: tuple[pl.Series, pl.Series], strict: bool) -> Mask:
+    """Find the links of one file with both ends in the graphs; `masks` (k,) tell which sources and targets are."""
+    both = masks[0] & masks[1]
     if bool(both.all()):
         return both
     swapped = (lookup(links.frame["source"], known[1]) >= 0) & (lookup(links.frame["target"], known[0]) >= 0)
@@ -97,8 +95,8 @@ def _check_file(
         )
     if not strict and both.any():
         return both
-    side = 0 if int((~is_known[0]).sum()) >= int((~is_known[1]).sum()) else 1
-    unknown = links.frame[_SIDES[side]].filter(pl.Series(~is_known[side])).unique(maintain_order=True)
+    side = 0 if int((~masks[0]).sum()) >= int((~masks[1]).sum()) else 1
+    unknown = links.frame[_SIDES[side]].filter(pl.Series(~masks[side])).unique(maintain_order=True)
     raise InputError(
         f"{int((~both).sum()):,} of {len(both):,} links name entities that are not in the graphs",
         where=str(links.path),
@@ -123,9 +121,8 @@ def _likely_cause(links: NamedLinks, both: Mask, unknown: pl.Series, known: pl.S
             f"({shown(name)} may be {shown(near[name][0])})"
         )
     if near:
-        return "fix the names; similar names are " + "; ".join(
-            f"{listed(near[name])} for {shown(name)}" for name in near
-        )
+        similar = "; ".join(f"{listed(near[name])} for {shown(name)}" for name in near)
+        return f"fix the names; similar names are {similar}"
     return "fix the names"
 
 

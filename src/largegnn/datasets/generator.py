@@ -282,8 +282,7 @@ def _draw_new(
     `draw` returns a number of random keys, drawn by popularity or uniformly.
     """
     keys = np.sort(initial)
-    rounds = 0
-    new_share = 1.0
+    rounds, new_share = 0, 1.0
     while len(keys) < count:
         lacking = count - len(keys)
         num_draws = int(min(_DRAW_SURPLUS * lacking / new_share, _MAX_DRAWS)) + _EXTRA_DRAWS

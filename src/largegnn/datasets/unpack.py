@@ -211,9 +211,8 @@ def _find_sets(root: Path) -> list[Path]:
         stems = {name.split(".")[0] for name in names}
         plain = {name.removesuffix(suffix) if (suffix := Path(name).suffix) in SUFFIXES else name for name in names}
         is_pair = {"source", "target"} <= stems and bool({"seeds", "train_links"} & stems)
-        if (is_pair or any(layout_files <= plain for layout_files in _LAYOUT_FILES)) and not any(
-            outer in folder.parents for outer in data_sets
-        ):
+        is_nested = any(outer in folder.parents for outer in data_sets)
+        if not is_nested and (is_pair or any(layout_files <= plain for layout_files in _LAYOUT_FILES)):
             data_sets.append(folder)
     return data_sets
 

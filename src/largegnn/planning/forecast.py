@@ -118,9 +118,7 @@ def estimate_memory_mb(task: AlignmentTask, settings: Settings, num_literals: in
     dim, members = settings.train.dim, settings.train.members
     vectors = 4 * entities * _OUTPUT_PER_DIM * dim
     all_vectors = members * vectors
-    tables = (
-        (1 + members) * 4 * entities * dim
-    )  # rows of all ensemble members, optimiser state of one
+    tables = (1 + members) * 4 * entities * dim  # rows of all ensemble members, optimiser state of one
     graph = _TRAIN_BYTES * min(triples, 4e6 * settings.train.max_memory_gb / _MB)
     resident = _WITH_TORCH_MB + tables + all_vectors + graph / 4
     chunk = min(_CHUNK_MB, 1000 * settings.search.max_memory_gb)
