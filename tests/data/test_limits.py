@@ -41,7 +41,7 @@ def test_loading_and_enlarging_refuse(
     more = tmp_path / "more.tsv"
     more.write_text("a0\tr1\ta3\n")
     monkeypatch.setattr(vocabulary, "_LIMIT", limit)
-    monkeypatch.setattr(vocabulary, "_NUMBERS_OF_ONE", {"entities": 1, "relations": 1, "triples": 1})
+    monkeypatch.setattr(vocabulary, "_NUMBERS_PER_ITEM", {"entities": 1, "relations": 1, "triples": 1})
     with pytest.raises(InputError, match=f"more {what} than"):
         load_pair(api.data_input(tmp_path))
     with pytest.raises(InputError, match=f"more {what} than"):

@@ -145,7 +145,7 @@ def test_id_folders(tmp_path: Path) -> None:
         load_pair(DataInput(folder=tmp_path))
     assert error.value.found == "77"
     (tmp_path / "ent_ids_1").write_text(tabbed("0 a\n0 b\n"))
-    with pytest.raises(InputError, match="is twice in"):
+    with pytest.raises(InputError, match="duplicate id in the id file"):
         load_pair(DataInput(folder=tmp_path))
 
 
@@ -155,15 +155,15 @@ class TestSeeds:
             file.writelines(f"unknown{number}\tB\n" for number in range(7))
         with pytest.raises(InputError, match="7 of 9 links name entities") as error:
             load_pair(pair_input(toy_folder))
-        assert "nobody0, nobody1, nobody2, nobody3, nobody4" in str(error.value.found)
-        assert "nobody5" not in str(error.value.found)
+        assert "unknown0, unknown1, unknown2, unknown3, unknown4" in str(error.value.found)
+        assert "unknown5" not in str(error.value.found)
         assert "--skip-unknown" in str(error.value.fix)
         pair = load_pair(pair_input(toy_folder), DataSettings(skip_unknown=True, valid_share=0.0))
         assert named_links(pair, "train") == {("a", "A"), ("c", "C")}
         assert pair.summary.num_skipped_links == 7
 
     def test_unknown_test_links_stay_as_misses(self, toy_folder: Path) -> None:
-        (toy_folder / "test_links").write_text(tabbed("d D\nnobody E\n"))
+        (toy_folder / "test_links").write_text(tabbed("d D\nunknown E\n"))
         given = pair_input(toy_folder, test_links=toy_folder / "test_links")
         with pytest.raises(InputError, match="1 of 2 links"):
             load_pair(given)
@@ -230,7 +230,7 @@ class TestFiles:
         with pytest.raises(InputError, match="this is a file"):
             load_pair(DataInput(folder=toy_folder / "train_links"))
         (tmp_path / "empty").mkdir()
-        with pytest.raises(InputError, match="no data set in a known layout") as error:
+        with pytest.raises(InputError, match="not a data set in a known layout") as error:
             load_pair(DataInput(folder=tmp_path / "empty"))
         assert error.value.found == "an empty folder"
         (toy_folder / "rel_triples_2").unlink()

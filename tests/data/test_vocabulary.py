@@ -74,7 +74,7 @@ def test_strings_survive(strings: list[str]) -> None:
 
 
 def test_strings_of_several_pieces_survive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vocabulary, "_NAMES_AT_ONCE", 2)
+    monkeypatch.setattr(vocabulary, "_NAMES_PER_CHUNK", 2)
     strings = ["", "Ödön", "b", "", "cc", "d" * 9, ""]
     assert list(to_strings(pl.Series(strings))) == strings
     assert list(to_strings(pl.Series([], dtype=pl.String))) == []

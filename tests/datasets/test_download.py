@@ -216,5 +216,5 @@ def test_a_figshare_record(mirror: Mirror, pauses: list[float]) -> None:
         files_in_listing(text, DATASETS["openea"], "u")
     assert "OpenEA_dataset_v1.1.zip" in str(failure.value)
     for bad in (b"<html>", b"{}", b'{"files": [1]}', b"3"):
-        with pytest.raises(InputError, match="something else"):
+        with pytest.raises(InputError, match="not a list of files"):
             files_in_listing(bad, DATASETS["openea"], "u")

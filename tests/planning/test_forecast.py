@@ -28,7 +28,7 @@ SPEED = 1e11
 
 @pytest.fixture(autouse=True)
 def steady_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_speed", lambda device: SPEED)
+    monkeypatch.setattr(module, "_measure_speed", lambda device: SPEED)
     monkeypatch.setattr(module, "available_memory_mb", lambda: 100_000.0)
 
 
