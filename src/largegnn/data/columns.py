@@ -122,7 +122,7 @@ def find_key(path: Path, words: Sequence[str], key: str) -> int:
         where=str(path),
         expected="the name of the column whose values identify the rows",
         found=f"columns {listed(words, _MAX_SHOWN)}" if words else "no columns",
-        fix="name one of these with --source-key or --target-key",
+        fix="name one of these columns with --source-key or --target-key",
     )
 
 

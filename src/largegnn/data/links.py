@@ -80,7 +80,7 @@ def check_known(all_links: Sequence[NamedLinks], known: tuple[pl.Series, pl.Seri
 
 
 def _check_file(links: NamedLinks, masks: tuple[Mask, Mask], known: tuple[pl.Series, pl.Series], strict: bool) -> Mask:
-    """Find the links of one file with both ends in the graphs; `masks` (k,) tell which sources and targets are."""
+    """Find the links of one file with both ends in the graphs; `masks` (k,) mark the known sources and targets."""
     both = masks[0] & masks[1]
     if bool(both.all()):
         return both

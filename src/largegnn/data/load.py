@@ -60,7 +60,7 @@ def load_pair(given: DataInput, settings: DataSettings | None = None, *, keep_li
     num_other_statements = sum(named.counts.other_statements for named in links.values())
     links, num_skipped = _keep_known(links, (source.mentioned_entities(), target.mentioned_entities()), files, settings)
 
-    # The salts differ, so that equal names of the two sides do not get near ids.
+    # The salts differ, so that equal names of the two sides do not get similar ids.
     numbered_source = source.numbered([named.frame["source"] for named in links.values()], salt=1)
     numbered_target = target.numbered([named.frame["target"] for named in links.values()], salt=2)
     two_sides = TwoSides(numbered_source, numbered_target)
