@@ -146,7 +146,7 @@ def test_the_archive_that_is_there_is_not_fetched_again(
     (tmp_path / "out" / ZIP).write_bytes(body[:-5])
     with caplog.at_level(logging.WARNING):
         fetch("D_W_15K_V1", out=tmp_path / "out", force=True)
-    assert "fetched again" in caplog.text
+    assert "fetching it again" in caplog.text
     assert len(mirror.asked) == 2
 
 

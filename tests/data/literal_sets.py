@@ -1,4 +1,4 @@
-"""What the tests of literals share: rows of a file or of a loaded pair, by name."""
+"""Collect literals of a file or of a loaded pair as rows by name, for several tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Row = tuple[str, str, str, str, str]
 
 
 def literals_of_file(path: Path, form: str = "auto") -> tuple[list[Row], ReadCounts]:
-    """Head, predicate, value, datatype and language of each literal in the order of the file, and what was counted."""
+    """Read each literal of a file as head, predicate, value, datatype and language; returns the counts too."""
     rows: list[Row] = []
     counts = [ReadCounts()]
     for batch in read_triples(path, form):
@@ -23,7 +23,7 @@ def literals_of_file(path: Path, form: str = "auto") -> tuple[list[Row], ReadCou
 
 
 def literals_of_pair(pair: LoadedPair) -> list[Row]:
-    """The literals of a pair in their order, by name."""
+    """Return the literals of a pair by name, in their order."""
     literals = pair.literals
     return list(
         zip(

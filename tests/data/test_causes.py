@@ -1,4 +1,4 @@
-"""Messages about input name the likely cause, in few words whatever the input; what is left out is summed up."""
+"""Test that messages about input name the likely cause in few words, and that left-out items are summed up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NONE_HELD_OUT = DataSettings(valid_share=0.0)
 
 
 def pair(folder: Path, source: str, target: str, seeds: str, names: tuple[str, str, str] | None = None) -> DataInput:
-    """Three files and the input that names them."""
+    """Write three files, and return the input that names them."""
     paths = [folder / name for name in names or ("source.tsv", "target.tsv", "seeds.tsv")]
     for path, text in zip(paths, (source, target, seeds), strict=True):
         path.write_text(text, encoding="utf-8")
@@ -50,7 +50,7 @@ class TestSeeds:
         seeds = "http://one.org/resource/Parris\thttp://two.org/resource/Paris\n"
         error = refused(pair(tmp_path, iris("one"), iris("two"), seeds))
         assert error.fix == (
-            "fix the names; near ones are http://one.org/resource/Paris for http://one.org/resource/Parris"
+            "fix the names; similar names are http://one.org/resource/Paris for http://one.org/resource/Parris"
         )
 
     def test_a_header_in_words_of_its_own(self, tmp_path: Path) -> None:

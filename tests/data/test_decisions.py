@@ -1,4 +1,4 @@
-"""Decisions of reviewers become seeds and forbidden pairs."""
+"""Test that decisions of reviewers become seeds and forbidden pairs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def named(pair: LoadedPair, links: np.ndarray[tuple[int, ...], np.dtype[np.int32
 
 
 def test_accepted_pairs_are_seeds_and_rejected_ones_forbidden(toy_folder: Path) -> None:
-    """Given: train a A, c C; valid b B; test d D, e E."""
+    """Train links are a A and c C, the valid link is b B, test links are d D and e E."""
     pair = load(toy_folder, "d D accept\nb C reject\ne F reject\ne E unsure\n")
     task = pair.task
     assert named(pair, task.train_links) == {"a A", "c C", "d D"}

@@ -1,4 +1,4 @@
-"""What comes later is numbered behind what is there, and nothing known gets lost."""
+"""Test that added entities are numbered after the old ones, and that nothing old is lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_old_ids_keep_their_order() -> None:
 
 
 def test_the_toy_grows_on_both_sides(toy_task: AlignmentTask, toy_names: TaskNames, tmp_path: Path) -> None:
-    """Added: source e r f, f t g, and a r b again; target F q G, in two files with D p E again."""
+    """Add source triples e r f, f t g and the old a r b; target triples F q G and the old D p E, in two files."""
     added = Additions(
         (write(tmp_path / "source", "e r f\nf t g\na r b\n"),),
         (write(tmp_path / "one", "F q G\n"), write(tmp_path / "two", "D p E\n")),

@@ -1,4 +1,4 @@
-"""What does not fit 32-bit numbers is refused while loading, with the number."""
+"""Test that more items than 32-bit ids can number are refused while loading, with their count."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_largest_counts_pass_and_the_next_are_refused_with_the_number() -> N
 def test_loading_and_enlarging_refuse(
     num_triples: int, limit: int, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Either graph alone fits, five entities each; both together do not."""
+    """Each graph of five entities is within the limit, but both together are not."""
     for side, name in ((1, "a"), (2, "b")):
         lines = [f"{name}{i}\tr{side}\t{name}{(i + step) % 5}\n" for step in (1, 2) for i in range(5)]
         (tmp_path / f"rel_triples_{side}").write_text("".join(lines[:num_triples]))
@@ -41,7 +41,7 @@ def test_loading_and_enlarging_refuse(
     more = tmp_path / "more.tsv"
     more.write_text("a0\tr1\ta3\n")
     monkeypatch.setattr(vocabulary, "_LIMIT", limit)
-    monkeypatch.setattr(vocabulary, "_NUMBERS_OF_ONE", {"entities": 1, "relations": 1, "triples": 1})
+    monkeypatch.setattr(vocabulary, "_NUMBERS_PER_ITEM", {"entities": 1, "relations": 1, "triples": 1})
     with pytest.raises(InputError, match=f"more {what} than"):
         load_pair(api.data_input(tmp_path))
     with pytest.raises(InputError, match=f"more {what} than"):

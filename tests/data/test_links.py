@@ -15,7 +15,7 @@ from largegnn.data.links import num_held_out, split_links
         (100, 0.25, 25),
         (0, "auto", 0),
         (5, "auto", 0),
-        (89, "auto", 9),  # a third would be 29: too few to calibrate by
+        (89, "auto", 9),  # a third would be 29, too few for calibration
         (90, "auto", 30),
         (100, "auto", 33),
         (300, "auto", 100),

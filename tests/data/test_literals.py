@@ -1,4 +1,4 @@
-"""Literals out of every format: values without quotes and escapes, datatypes, languages, and nothing that crashes."""
+"""Test literals of every format: values without quotes and escapes, datatypes, languages, and invalid input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largegnn.data.batch import LiteralBatch
-from largegnn.data.literal_syntax import LONGEST_VALUE, parse_literals, tidied, unescaped
+from largegnn.data.literal_syntax import MAX_VALUE_CHARS, parse_literals, tidied, unescaped
 from largegnn.data.rdf_text import INVALID_TAG, TokenFilter
 from largegnn.data.readers import read_links
 from largegnn.errors import InputError
@@ -109,12 +109,18 @@ x:c x:p "f"@en--ltr , "g"@1 .
         assert counts.graph_names == 3
 
     def test_long_values_are_cut_and_counted(self, tmp_path: Path) -> None:
-        values = ["é" * LONGEST_VALUE, "é" * (LONGEST_VALUE + 1), "x" * 1_000_000, "\\u00E9" * 20_000, '\\"' * 10_000]
+        values = [
+            "é" * MAX_VALUE_CHARS,
+            "é" * (MAX_VALUE_CHARS + 1),
+            "x" * 1_000_000,
+            "\\u00E9" * 20_000,
+            '\\"' * 10_000,
+        ]
         text = "".join(f'<a:a> <a:p{number}> "{value}" .\n' for number, value in enumerate(values))
         for form in ("nt", "ttl"):
             rows, counts = literals_of_file(write(tmp_path / f"t.{form}", text))
             lengths = {predicate: len(value) for _, predicate, value, *_ in rows}
-            assert lengths == {f"a:p{number}": LONGEST_VALUE for number in range(len(values))}
+            assert lengths == {f"a:p{number}": MAX_VALUE_CHARS for number in range(len(values))}
             assert counts.cut_values == 3, "the second to the fourth"
 
     def test_names_without_end_and_without_letters_are_dropped(self, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Literals as an artifact: what a pair has with and without them, in which order, and in how much memory."""
+"""Test loading with and without literals: which entities and literals are kept, their order, and the memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.data.literal_sets import literals_of_pair
 
 @pytest.fixture
 def toy_with_literals(toy_folder: Path) -> Path:
-    """The toy with literals: a and b are in triples, lonely only in a link, ghost nowhere else."""
+    """Write the toy pair with literals: a and b are in triples, lonely only in a link, ghost only in literals."""
     with (toy_folder / "rel_triples_1").open("a") as file:
         file.write('a\tname\t"A"@en\na\tname\t"A"@en\nb\tage\t"3"^^<int>\nlonely\tname\t"L"\n')
     (toy_folder / "attr_triples_1").write_text('b\tlabel\tsome\tthing\nghost\tlabel\t"G"@de\nbroken\n\tlabel\tx\n')
@@ -186,7 +186,7 @@ class TestWriting:
     ) -> None:
         one, table = np.zeros(1), StringTable.from_strings([""])
         literals = Literals(one, one, table, one, one, table, table, table)
-        with pytest.raises(InputError, match="no place for literals"):
+        with pytest.raises(InputError, match="cannot hold literals"):
             write_pair(toy_task, toy_names, tmp_path / "out", "dbp15k", None, literals)
 
 
@@ -263,7 +263,7 @@ import json, resource, sys
 from pathlib import Path
 from largegnn.data import lines
 from largegnn.data.inputs import DataInput
-lines._BLOCK = 1 << 20  # small files have as many blocks as large ones then
+lines._BLOCK = 1 << 20  # so that small files have as many blocks as large files
 from largegnn.data.load import load_pair
 source, target = map(Path, sys.argv[1:])
 def peak():
@@ -275,7 +275,7 @@ print(json.dumps([len(pair.literals), len(pair.literals.values.data), before, pe
 
 
 def test_memory_of_many_literals(tmp_path: Path) -> None:
-    """Ten million literals fit into 4 GB: what 200,000 more take is extrapolated."""
+    """Ten million literals fit into 4 GB, extrapolated from the memory of 200,000 more literals."""
     found = []
     for number in (100_000, 300_000):
         for side in ("source", "target"):

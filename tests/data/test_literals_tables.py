@@ -1,4 +1,4 @@
-"""Files of names and tables of entities: what they give, what is counted, and what is said where they do not fit."""
+"""Test files of names and tables of entities: their literals, the counts, and the errors."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class TestTables:
         assert error.value.where == f"{path}, line 3"
         with pytest.raises(InputError, match="wrong number of columns"):
             self.pair_of(write(tmp_path / "s.csv", "id,a\n17,x\n18\n"), "id", tmp_path)
-        with pytest.raises(InputError, match="a key column goes with a table, and this file is nt"):
+        with pytest.raises(InputError, match="a key column needs a table, and this file is nt"):
             self.pair_of(write(tmp_path / "s.nt", "<a> <b> <c> .\n"), "id", tmp_path)
         with pytest.raises(InputError, match="file is empty"):
             self.pair_of(write(tmp_path / "s.csv", "\n\n"), "id", tmp_path)

@@ -1,4 +1,4 @@
-"""From files to a task: both calling forms, every check on seeds, and what is counted on the way."""
+"""Test loading a task from files: both calling forms, every check on seeds, and the counts."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_id_folders(tmp_path: Path) -> None:
         load_pair(DataInput(folder=tmp_path))
     assert error.value.found == "77"
     (tmp_path / "ent_ids_1").write_text(tabbed("0 a\n0 b\n"))
-    with pytest.raises(InputError, match="is twice in"):
+    with pytest.raises(InputError, match="duplicate id in the id file"):
         load_pair(DataInput(folder=tmp_path))
 
 
@@ -230,7 +230,7 @@ class TestFiles:
         with pytest.raises(InputError, match="this is a file"):
             load_pair(DataInput(folder=toy_folder / "train_links"))
         (tmp_path / "empty").mkdir()
-        with pytest.raises(InputError, match="no data set in a known layout") as error:
+        with pytest.raises(InputError, match="not a data set in a known layout") as error:
             load_pair(DataInput(folder=tmp_path / "empty"))
         assert error.value.found == "an empty folder"
         (toy_folder / "rel_triples_2").unlink()
@@ -238,7 +238,7 @@ class TestFiles:
             load_pair(DataInput(folder=toy_folder))
 
     def test_forms_are_not_mixed(self, toy_folder: Path) -> None:
-        with pytest.raises(InputError, match="--seeds goes with two triple files"):
+        with pytest.raises(InputError, match="--seeds needs two triple files"):
             load_pair(DataInput(folder=toy_folder, seeds=toy_folder / "train_links"))
         with pytest.raises(InputError, match="two triple files or one data set folder"):
             load_pair(DataInput(source=toy_folder / "rel_triples_1"))

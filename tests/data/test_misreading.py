@@ -1,4 +1,4 @@
-"""What a file says is what is read: no triple lost, none invented, and what is left out is counted."""
+"""Test that files are read exactly: no triple is lost or invented, and left-out items are counted."""
 
 from __future__ import annotations
 

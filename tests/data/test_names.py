@@ -1,4 +1,4 @@
-"""Entities by name: found on either side, near names for an unknown one, and fast for many."""
+"""Test finding entities by name: on either side, similar names for an unknown name, and many names fast."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = [f"{BASE}Paris", f"{BASE}Berlin", "Q90", "Q64", "both", "only target", "
 
 @pytest.fixture
 def names() -> EntityNames:
-    """Two IRIs, `both` and `Q90` are the source's; the target has `Q64`, `both` as well, and what follows."""
+    """The source has two IRIs, `both` and `Q90`; the target has `Q64`, `both`, and the other names."""
     source, target = [NAMES[0], NAMES[1], "Q90", "both"], ["both", "Q64", "only target", "", NAMES[7]]
     return EntityNames(StringTable.from_strings(source + target), len(source))
 
@@ -96,7 +96,7 @@ def test_long_names_are_not_repeated_whole(names: EntityNames) -> None:
 
 
 def test_what_is_no_unicode_is_nobody(names: EntityNames) -> None:
-    """A file name of the shell may hold half a character."""
+    """A name from the shell may contain an incomplete character."""
     with pytest.raises(InputError, match="no entity is called"):
         names.find("\udcff")
     assert names.find_all(["\udcff"], "source").tolist() == [-1]
@@ -127,14 +127,14 @@ def test_no_names_at_all() -> None:
 
 
 class NoCopies(StringTable):
-    """A table that is never read name by name."""
+    """A table that fails if it is read name by name."""
 
     def __iter__(self) -> Iterator[str]:
         raise AssertionError("all names were read one by one")
 
 
 def test_a_hundred_thousand_names() -> None:
-    """A thousand look-ups take a fraction of a second."""
+    """Look up a thousand names in a fraction of a second."""
     number = 100_000
     plain = StringTable.from_strings(f"{BASE}Entity_{index}" for index in range(number))
     names = EntityNames(NoCopies(plain.data, plain.data_ptr), number // 2)

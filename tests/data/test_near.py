@@ -1,4 +1,4 @@
-"""Names that resemble an unknown one."""
+"""Test finding names that resemble an unknown name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of large files parsed elsewhere give what they give here: by a pool that gets and returns bytes alone."""
+"""Test that blocks of large files give the same batches if they are parsed by a pool, which passes only bytes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.pickled_pool import PickledPool
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of some lines, each of which is worth sending."""
+    """Make blocks of a few lines, and send every block to the pool."""
     monkeypatch.setattr(readers, "_WORTH_SENDING", 1)
     monkeypatch.setattr(lines, "_BLOCK", 300)
 
 
 def read(path: Path, pool: PickledPool | None, form: str = "auto", attributes: bool = False) -> tuple[Any, ...]:
-    """Everything in a file, sorted."""
+    """Return all triples and literals of a file, sorted."""
 
     def batches() -> Iterator[Any]:
         return coded_attributes(path, True) if attributes else coded_triples(path, form, True)

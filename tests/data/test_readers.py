@@ -1,4 +1,4 @@
-"""Every format by hand: what it gives, and what it refuses with which line."""
+"""Test every format with small files: what is read, and which line an error names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Triples = list[tuple[str, str, str]]
 
 
 def read(path: Path, form: str = "auto") -> tuple[Triples, list[str], int]:
-    """Triples, heads of attributes and dropped graph names of a file."""
+    """Read the triples, the heads of attributes and the number of dropped graph names of a file."""
     triples: Triples = []
     attributes: list[str] = []
     named = 0
@@ -111,7 +111,7 @@ class TestTsv:
 
     def test_a_line_without_end_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(lines_module, "_BLOCK", 64)
-        monkeypatch.setattr(lines_module, "_LONGEST_LINE", 1000)
+        monkeypatch.setattr(lines_module, "_MAX_LINE_BYTES", 1000)
         path = write(tmp_path / "t.tsv", "a\tr\tb\n" + "x" * 5000)
         with pytest.raises(InputError, match="longer than 1,000 bytes") as error:
             read(path)

@@ -42,7 +42,7 @@ def test_numbering_keeps_the_triples_and_forgets_their_order(
 
 
 def test_the_shuffle_is_fixed_for_ever() -> None:
-    # Ids are part of every run folder: a change here makes every stored run wrong.
+    # Run folders store ids: a change of the numbering would make every stored run wrong.
     assert scramble(8, 1).tolist() == [1, 0, 2, 7, 4, 3, 6, 5]
     assert scramble(8, 2).tolist() == [0, 5, 2, 3, 7, 4, 6, 1]
 
@@ -74,7 +74,7 @@ def test_strings_survive(strings: list[str]) -> None:
 
 
 def test_strings_of_several_pieces_survive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vocabulary, "_NAMES_AT_ONCE", 2)
+    monkeypatch.setattr(vocabulary, "_NAMES_PER_CHUNK", 2)
     strings = ["", "Ödön", "b", "", "cc", "d" * 9, ""]
     assert list(to_strings(pl.Series(strings))) == strings
     assert list(to_strings(pl.Series([], dtype=pl.String))) == []

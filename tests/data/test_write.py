@@ -1,4 +1,4 @@
-"""Whatever is written is read back as the same task."""
+"""Test that written files are read back as the same task."""
 
 from __future__ import annotations
 

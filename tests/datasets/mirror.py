@@ -1,4 +1,4 @@
-"""A server on this machine that stands for a mirror: it behaves, or fails in the ways a script says."""
+"""Run a local server in place of a mirror: it serves files, or fails as a script says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives that claim or unpack to far more than they are: refused in seconds and in little memory, the limit named."""
+"""Test that archives that unpack to far too much are refused in seconds, in little memory, and with the limit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.fixture(scope="module")
 def court(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
-    """A process with 1 GB to spare."""
+    """Limit the process to 1 GB more than it uses."""
     harmless = make_zip(tmp_path_factory.mktemp("first") / "harmless.zip", below("EN_FR", OPENEA))
     with Judge("tests.fuzz.checks:unpack_archive", [str(harmless)]) as judge:
         yield judge
@@ -57,7 +57,7 @@ def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
 @pytest.mark.parametrize("suffix", list(COMPRESSIONS))
 @pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
 def test_a_tar_that_expands_without_bound(assert_refused: Check, tmp_path: Path, suffix: str, kind: bytes) -> None:
-    """Each compression may be written piece by piece: a piece of 10 MB, 20 times."""
+    """Write 10 MB twenty times, piece by piece, in every compression."""
     compress = COMPRESSIONS[suffix]
     archive = tmp_path / f"bomb.tar.{suffix}"
     archive.write_bytes(compress(header("EN_FR/rel_triples_1", 10_000 * MB, kind)) + compress(bytes(10 * MB)) * 20)
@@ -73,7 +73,7 @@ def test_a_header_that_claims_an_exabyte(assert_refused: Check, tmp_path: Path, 
 
 
 def test_a_header_that_leads_backwards(assert_refused: Check, tmp_path: Path) -> None:
-    """A negative size would put the next header before this one, for ever."""
+    """A negative size would put the next header before this header, and reading would never end."""
     record = b"14 size=-1024\n"
     pax = header("x", len(record), tarfile.XHDTYPE) + record.ljust(512, b"\0")
     archive = tmp_path / "back.tar"
@@ -82,7 +82,7 @@ def test_a_header_that_leads_backwards(assert_refused: Check, tmp_path: Path) ->
 
 
 def sparse_tars() -> dict[str, bytes]:
-    """Files with holes, as GNU tar writes them in its four ways, well formed and not."""
+    """Sparse files in the four forms of GNU tar, well formed and not."""
 
     def pax(**fields: str) -> bytes:
         member = tarfile.TarInfo("EN_FR/rel_triples_1")
@@ -95,7 +95,7 @@ def sparse_tars() -> dict[str, bytes]:
     old[483:495] = b"%011o\0" % (1 << 30)
     old[148:156] = b"%06o\0 " % (sum(old) - sum(old[148:156]) + 8 * 32)
     more = bytearray(old)
-    more[482] = 1  # more blocks of the map follow, but none does
+    more[482] = 1  # announces more blocks of the map, which do not exist
     more[148:156] = b"%06o\0 " % (sum(more) - sum(more[148:156]) + 8 * 32)
     rest = b"x" * 512 + bytes(1024)
     return {
@@ -118,7 +118,7 @@ def test_a_sparse_tar(assert_refused: Check, tmp_path: Path, form: str) -> None:
 
 
 def test_headers_that_pile_up(assert_refused: Check, tmp_path: Path) -> None:
-    """Global headers hold for all files that follow: many files, each with every header before it."""
+    """Global headers apply to all files after them: with many files, each has a copy of every header before it."""
     record = b"".join(b"%d k%06d=x\n" % (13, number) for number in range(4_000))
     shared = header("g", len(record), tarfile.XGLTYPE) + record + bytes(-len(record) % 512)
     archive = tmp_path / "piles.tar"
@@ -130,14 +130,14 @@ def test_headers_that_pile_up(assert_refused: Check, tmp_path: Path) -> None:
 
 
 def deflated(megabytes: int) -> bytes:
-    """Zeros as raw deflate: one megabyte, repeated."""
+    """Compress zeros as raw deflate: one megabyte, repeated."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     piece = packer.compress(bytes(MB)) + packer.flush(zlib.Z_FULL_FLUSH)
     return piece * megabytes + packer.flush()
 
 
 def lying_zip(data: bytes, method: int, claimed: int, entries: int = 1) -> bytes:
-    """A zip whose entries all point at the same data and claim `claimed` bytes each."""
+    """Write a zip whose entries all point at the same data; every entry claims `claimed` bytes."""
     local = struct.pack("<4s5H3I2H", b"PK\3\4", 20, 0, method, 0, 33, 0, len(data), claimed, 19, 0)
     name = b"EN_FR/rel_triples_1"
     entry = struct.pack("<4s6H3I5H2I", b"PK\1\2", 20, 20, 0, method, 0, 33, 0, len(data), claimed, 19, 0, 0, 0, 0, 0, 0)
@@ -171,11 +171,11 @@ def test_a_zip_that_claims_less_than_it_holds(
 
 
 def test_compressions_that_ask_for_gigabytes_of_memory(assert_refused: Check, tmp_path: Path) -> None:
-    """A window or dictionary of gigabytes is asked for by a few bytes at the beginning."""
+    """A few bytes at the beginning request a window or dictionary of gigabytes."""
     plain = make_tar(tmp_path / "a.tar", below("EN_FR", OPENEA)).read_bytes()
     archive = tmp_path / "dictionary.tar.xz"
     small = lzma.compress(plain, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": MB}])
-    # The size of the dictionary is one byte of the block header, which has a checksum of its own.
+    # The size of the dictionary is one byte of the block header, which has its own checksum.
     at = small.index(b"\x21\x01", 12) + 2
     block = bytearray(small[12 : 12 + (small[12] + 1) * 4 - 4])
     block[at - 12] = 39
@@ -195,7 +195,7 @@ def test_a_7z_is_no_archive_here(assert_refused: Check, tmp_path: Path) -> None:
 
 
 def test_damage_is_not_taken_for_the_end(assert_refused: Check, tmp_path: Path) -> None:
-    """tarfile takes a damaged header for the end of the archive, and never looks at a checksum that comes after it."""
+    """By default, tarfile mistakes a damaged header for the end of the archive, and never checks what follows."""
     archive = tmp_path / "damaged.tar"
     plain = make_tar(tmp_path / "a.tar", below("A", OPENEA) | below("B", OPENEA)).read_bytes()
     second = plain.index(b"B/rel_triples_1")

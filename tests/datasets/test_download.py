@@ -1,4 +1,4 @@
-"""Transfers from a server on this machine: one that behaves, and one for each way not to."""
+"""Test transfers from a local server, with every kind of failure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAME = "dbpedia1m-a.zip"
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Pauses that are recorded, not slept."""
+    """Record pauses instead of sleeping."""
     found: list[float] = []
     monkeypatch.setattr(download, "time", SimpleNamespace(sleep=found.append))
     monkeypatch.setattr(download, "_TIMEOUT_S", 5)
@@ -114,7 +114,7 @@ def test_content_that_changes_between_requests_is_never_mixed(
 
 
 def test_a_complete_partial_file_starts_again(mirror: Mirror, tmp_path: Path, pauses: list[float]) -> None:
-    """Killed between the last byte and the rename: the server has nothing left to send."""
+    """After a crash between the last byte and the rename, the server has nothing more to send."""
     (tmp_path / f"{NAME}.partial").write_bytes(BODY)
     (tmp_path / f"{NAME}.partial.version").write_text(f"{mirror.url()}\n{TAG}")
     assert fetch(tmp_path, mirror.url()).path.read_bytes() == BODY
@@ -122,7 +122,7 @@ def test_a_complete_partial_file_starts_again(mirror: Mirror, tmp_path: Path, pa
 
 @pytest.mark.parametrize("status", [404, 403, 202])
 def test_refusals_are_not_tried_again(mirror: Mirror, tmp_path: Path, pauses: list[float], status: int) -> None:
-    """202 without a body is what figshare's bot guard answers."""
+    """The bot protection of figshare answers 202 without a body."""
     mirror.script = [status]
     with pytest.raises(InputError) as failure:
         fetch(tmp_path, mirror.url())
@@ -133,7 +133,7 @@ def test_refusals_are_not_tried_again(mirror: Mirror, tmp_path: Path, pauses: li
 
 def test_a_web_page_is_not_an_archive(mirror: Mirror, tmp_path: Path, pauses: list[float]) -> None:
     mirror.kind = "text/html; charset=utf-8"
-    with pytest.raises(InputError, match="a web page came instead"):
+    with pytest.raises(InputError, match="sent a web page instead"):
         fetch(tmp_path, mirror.url())
     assert names_in(tmp_path) == set()
 
@@ -216,5 +216,5 @@ def test_a_figshare_record(mirror: Mirror, pauses: list[float]) -> None:
         files_in_listing(text, DATASETS["openea"], "u")
     assert "OpenEA_dataset_v1.1.zip" in str(failure.value)
     for bad in (b"<html>", b"{}", b'{"files": [1]}', b"3"):
-        with pytest.raises(InputError, match="something else"):
+        with pytest.raises(InputError, match="not a list of files"):
             files_in_listing(bad, DATASETS["openea"], "u")

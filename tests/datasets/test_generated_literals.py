@@ -1,4 +1,4 @@
-"""Names and values of synthetic pairs: alike for linked entities, noisier as requested, read back as written."""
+"""Test names and values of synthetic pairs: similar for linked entities, as noisy as requested, written and read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def links_of(pair: GeneratedPair) -> IntArray:
 
 
 def similarities(pair: GeneratedPair) -> list[float]:
-    """How alike the names of linked entities are, where both have one."""
+    """Return the similarity of the names of linked entities, if both have a name."""
     source, target = (values_of(pair.literals, predicate) for predicate in NAMES)
     links = [(left, right) for left, right in links_of(pair).tolist() if left in source and right in target]
     return [JaroWinkler.similarity(source[left], target[right]) for left, right in links]

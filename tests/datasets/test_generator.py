@@ -1,4 +1,4 @@
-"""Generated pairs: exact sizes, no hints, and difficulty that follows the settings."""
+"""Test generated pairs: exact sizes, no hints in ids or names, and difficulty that follows the settings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SPARSE: dict[str, Any] = {
     "wrong": 0.0,
 }
 FEW_LINKS: dict[str, Any] = {"links": 3, "target_entities": 500, "target_triples": 1_000, "train_share": 0.0}
-FULL: dict[str, Any] = {  # 45 pairs of facts and 40 of false triples, of the 90 that there are
+FULL: dict[str, Any] = {  # 45 pairs for facts and 40 for wrong triples, of 90 pairs
     "source_entities": 10,
     "target_entities": 10,
     "links": 10,
@@ -58,7 +58,7 @@ def pair_of(seed: int = 0, **values: Any) -> GeneratedPair:
 
 
 def side_triples(task: AlignmentTask) -> tuple[IntArray, IntArray]:
-    """Each graph's triples with its entities and relations numbered from zero."""
+    """Return the triples of both graphs, with entities and relations numbered from zero."""
     cut = task.num_source_triples
     offset = np.array([task.num_source_entities, task.num_source_relations, task.num_source_entities])
     return task.triples[:cut], task.triples[cut:] - offset
@@ -69,7 +69,7 @@ def all_links(task: AlignmentTask) -> IntArray:
 
 
 def linked_edges(task: AlignmentTask) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-    """Each graph's (head, tail) pairs between linked entities, both in target ids, so that they can be compared."""
+    """Return the (head, tail) pairs between linked entities of both graphs in target ids, to compare them."""
     counterpart = {int(source): int(target) for source, target in all_links(task)}
     counterpart |= {target: target for target in counterpart.values()}
     edges: tuple[set[tuple[int, int]], set[tuple[int, int]]] = (set(), set())
@@ -84,7 +84,7 @@ def max_degree(triples: IntArray) -> int:
 
 
 def check_promises(settings: WorldSettings, pair: GeneratedPair) -> None:
-    """Everything a generated pair promises, whatever its settings."""
+    """Check all that a generated pair guarantees for any settings."""
     task = pair.task
     assert (task.num_source_entities, task.num_target_entities) == (settings.source_entities, settings.target_entities)
     assert (task.num_source_relations, task.num_target_relations) == (
@@ -232,7 +232,7 @@ def test_the_poorer_graph_states_a_part_of_the_richer_one() -> None:
 
 
 def test_target_relations_gather_several_source_relations() -> None:
-    """With the same facts on both sides, relations differ in cut, but most triples of one go to one of the other."""
+    """With the same facts on both sides, relations differ, but most triples of a relation share a target relation."""
     values = EQUAL | {"source_relations": 20, "target_relations": 8}
     task = pair_of(missing=0.0, wrong=0.0, **values).task
     counterpart = dict(all_links(task).tolist())
@@ -262,7 +262,7 @@ def test_wrong_triples_are_as_many_as_requested_and_not_shared() -> None:
     source, target = linked_edges(pair.task)
     assert (pair.report.source_wrong, pair.report.target_wrong) == (160, 160)
     assert pair.report.facts == pair.report.facts_in_both == 1_440
-    # Two graphs may agree on a falsehood by chance, but hardly ever do.
+    # Two graphs rarely state the same wrong triple by chance.
     assert 140 <= len(source - target) <= 160
 
 
@@ -282,7 +282,7 @@ def test_the_report_holds_plain_numbers_that_fit_the_task() -> None:
         ({"source_triples": 5_000_000}, "the source graph is too dense", "lower source_triples"),
         (EQUAL | {"target_triples": 70_000}, "the target graph is too dense", "at most"),
         (EQUAL | {"missing": 0.99, "wrong": 0.0}, "the source graph is too dense", "missing"),
-        ({"target_triples": 4_000, "wrong": 0.9}, "too few true triples", "lower wrong"),
+        ({"target_triples": 4_000, "wrong": 0.9}, "too few correct triples", "lower wrong"),
     ],
 )
 def test_impossible_sizes_are_refused_with_advice(values: dict[str, Any], problem: str, words: str) -> None:
@@ -295,6 +295,6 @@ def test_impossible_sizes_are_refused_with_advice(values: dict[str, Any], proble
 def test_following_the_advice_on_density_helps(values: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="dense") as caught:
         pair_of(**(EQUAL | {"source_triples": 70_000} | values))
-    most = int(str(caught.value.expected).split()[2])  # at most N triples
-    fitting = EQUAL | {"source_triples": most, "target_triples": 1_000} | values
+    max_triples = int(str(caught.value.expected).split()[2])  # at most N triples
+    fitting = EQUAL | {"source_triples": max_triples, "target_triples": 1_000} | values
     check_promises(WorldSettings(**fitting), pair_of(**fitting))

@@ -1,4 +1,4 @@
-"""Archives built here, good and hostile ones."""
+"""Test unpacking small archives, valid and hostile."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_other_layouts_and_folders(tmp_path: Path) -> None:
     ids |= {"sup_ent_ids": "0\t1\n", "ref_ent_ids": ""}
     pair = {"source.tsv": "a\tr\tb\n", "target.nt.gz": "", "seeds.tsv": "a\tA\n"}
     clash = below("a/x", OPENEA) | below("b/x", OPENEA) | below("a-x", OPENEA)
-    with pytest.raises(InputError, match="would get one folder"):
+    with pytest.raises(InputError, match="would get the same folder"):
         unpack(make_zip(tmp_path / "clash.zip", clash), tmp_path / "4", top="t")
     both = unpack(make_zip(tmp_path / "b.zip", below("fr_en", ids) | below("p", pair)), tmp_path / "3", top="t")
     assert {entry.folder.name: entry.layout for entry in both} == {"fr_en": "dbp15k", "p": "pair"}
@@ -136,7 +136,7 @@ def test_names_that_lead_outside_write_nothing_there(tmp_path: Path, name: str) 
         make_zip(tmp_path / "a.zip", below("EN_FR", OPENEA) | {name: "x"}),
         make_tar(tmp_path / "a.tar", below("EN_FR", OPENEA) | {name: "x"}),
     ):
-        with contextlib.suppress(InputError):  # of tarfile; zipfile leaves the dots and the drive out
+        with contextlib.suppress(InputError):  # raised for tarfile; zipfile removes the dots and the drive
             unpack(archive, tmp_path / "out", top="t", force=True)
         assert children(tmp_path) == ["a.tar", "a.zip", "out"]
         assert children(tmp_path / "out") in ([], ["EN_FR"])

@@ -99,7 +99,7 @@ def test_shares_say_the_order_by_hand() -> None:
 
 
 def test_long_string_tables_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("largegnn.data.vocabulary._NAMES_AT_ONCE", 3)
+    monkeypatch.setattr("largegnn.data.vocabulary._NAMES_PER_CHUNK", 3)
     for strings in (["", "a", "", "é", "", "", "b"], ["x"] * 6, [""] * 3, [""]):
         assert name_column(StringTable.from_strings(strings)).to_list() == strings
 

@@ -32,7 +32,7 @@ _PLAIN_TYPES = {
     "http://www.w3.org/1999/02/22-rdf-syntax-ns#dirLangString",
 }
 # Valid RDF that we refuse on purpose: names that are too long, terms nested too deep, NUL bytes, several lines.
-_LIMITS = re.compile(r"bytes long|nested too deep|a NUL byte|not closed on its line|longer than|far more room|is empty")
+_LIMITS = re.compile(r"bytes long|nested too deep|a NUL byte|not closed on its line|longer than|more memory|is empty")
 # The strict parser recurses, and canonical names of blank nodes are hard to find: not where there are very many.
 _MOST_NESTED = 100
 _MOST_BLANK = 50

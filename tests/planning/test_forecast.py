@@ -1,4 +1,4 @@
-"""The dry run: sizes of the input, seconds and memory of each stage and what they are made of, warnings."""
+"""Test the dry run: sizes of the input, seconds and memory of each stage, and warnings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SPEED = 1e11
 
 @pytest.fixture(autouse=True)
 def steady_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_speed", lambda device: SPEED)
+    monkeypatch.setattr(module, "_measure_speed", lambda device: SPEED)
     monkeypatch.setattr(module, "available_memory_mb", lambda: 100_000.0)
 
 
@@ -141,7 +141,7 @@ def test_memory_measured_on_a_real_pair() -> None:
 
 
 def test_matching_ten_million_a_side_does_not_count_vectors_that_are_given_back() -> None:
-    """Measured on two cores: 15.7 GB at most; vectors as they are by default would take 30 GB on disk."""
+    """The measured peak on two cores is 15.7 GB; vectors of the default settings would take 30 GB on disk."""
     found = memory_of(sized_task(10_000_000, num_triples=1_000), "search.k=12")["match"]
     assert 15_700 / 1.5 < found < 1.5 * 15_700
 
@@ -191,7 +191,7 @@ def test_rounds_train_search_and_match_again() -> None:
     once, more = seconds_of(tiny_task()), seconds_of(tiny_task(), "rounds.number=2", "rounds.epochs=25")
     for stage in ("train", "integrate"):
         assert more[stage] == pytest.approx(3 * once[stage])
-    # Before the first round, after each of the two, and in the end.
+    # Searches before the first round, after both rounds, and at the end.
     for stage in ("search", "match"):
         assert more[stage] == pytest.approx(4 * once[stage])
     assert more["evaluate"] == once["evaluate"]

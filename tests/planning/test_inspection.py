@@ -46,7 +46,7 @@ def test_known_benchmarks_are_named(real_data: Callable[[str], Path]) -> None:
 
 
 def test_names_go_by_all_counts() -> None:
-    """A task with the right counts and nothing else right is still told apart by one triple."""
+    """A benchmark is recognised by counts alone; one triple more or less makes the difference."""
 
     def task(triples: tuple[int, int]) -> AlignmentTask:
         source = np.stack([np.arange(triples[0]) % 15_000, np.arange(triples[0]) % 267, np.zeros(triples[0])], axis=1)

@@ -14,7 +14,7 @@ from largegnn.machine import devices
 from largegnn.machine.devices import memory_budget
 from largegnn.matching.confidence.calibration import MIN_VALID_LINKS
 from largegnn.planning.plan import (
-    FEWEST_SEEDS,
+    MIN_SEEDS,
     estimate_size,
     plan_division,
     plan_for,
@@ -148,15 +148,15 @@ def test_divisions_take_no_longer_than_what_they_serve() -> None:
 @pytest.mark.parametrize(
     ("num_train", "num_valid", "seeds_from", "warning"),
     [
-        (FEWEST_SEEDS, MIN_VALID_LINKS, "train", None),
-        (FEWEST_SEEDS - 1, MIN_VALID_LINKS, "train", "49 seeds to train on"),
+        (MIN_SEEDS, MIN_VALID_LINKS, "train", None),
+        (MIN_SEEDS - 1, MIN_VALID_LINKS, "train", "49 seeds to train on"),
         (0, 1_000, "train", "there are no seeds"),
-        (FEWEST_SEEDS, MIN_VALID_LINKS - 1, "train", "29 valid links that are not seeds"),
+        (MIN_SEEDS, MIN_VALID_LINKS - 1, "train", "29 valid links that are not seeds"),
         (1_000, 0, "train", "0 valid links that are not seeds"),
         (5, 0, "train", "5 seeds to train on"),
         # Under the paper's protocol valid links are seeds, and none is left to calibrate by.
-        (FEWEST_SEEDS - 20, 20, "train+valid", "0 valid links that are not seeds"),
-        (FEWEST_SEEDS - 21, 20, "train+valid", "49 seeds to train on"),
+        (MIN_SEEDS - 20, 20, "train+valid", "0 valid links that are not seeds"),
+        (MIN_SEEDS - 21, 20, "train+valid", "49 seeds to train on"),
         (1_000, 1_000, "train+valid", "0 valid links that are not seeds"),
     ],
 )

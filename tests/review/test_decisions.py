@@ -143,7 +143,7 @@ def test_the_table_reads_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("source\ttarget\nA\tB\n", "no file of decisions"), ("source\ttarget\tdecision\na\tA\tperhaps\n", "line 2")],
+    [("source\ttarget\nA\tB\n", "not a file of decisions"), ("source\ttarget\tdecision\na\tA\tperhaps\n", "line 2")],
 )
 def test_other_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "file.tsv").write_text(text)

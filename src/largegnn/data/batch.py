@@ -1,4 +1,7 @@
-"""Readers and what they yield: a bounded number of triples or links at a time, as columns of names."""
+"""Define what readers yield (batches of triples, links or literals, as columns of names) and what a reader is.
+
+A batch holds a bounded number of rows, so that a file is never in memory as a whole.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from largegnn.data.summary import ReadCounts
 from largegnn.errors import InputError
 
 __all__ = [
-    "LONGEST_NAME",
+    "MAX_NAME_BYTES",
     "Block",
     "BlockReader",
     "LinkBatch",
@@ -29,11 +32,11 @@ __all__ = [
     "no_names",
 ]
 
-LONGEST_NAME = 65_535  # bytes; a name longer than this is a mistake, and would be carried through every later file
+MAX_NAME_BYTES = 65_535  # a longer name is a mistake, and would be copied to every later file
 
 
 def no_names() -> pl.Series:
-    """An empty column of names."""
+    """Return an empty column of names."""
     return pl.Series([], dtype=pl.String)
 
 
@@ -41,8 +44,8 @@ def no_names() -> pl.Series:
 class LiteralBatch:
     """Statements whose object is a literal: string columns of one length.
 
-    `values` are texts without quotes and escapes; `datatypes` and `languages` are "" where a literal has none, and may
-    be left out. `read_triples` cuts long values and checks the rest, so that readers need not.
+    `values` are texts without quotes and escapes. `datatypes` and `languages` are "" where a literal has no datatype or
+    language; both columns may be omitted. Readers need not check literals: `read_triples` does, and cuts long values.
     """
 
     heads: pl.Series = field(default_factory=no_names)
@@ -65,10 +68,10 @@ class LiteralBatch:
 
 @dataclass(frozen=True)
 class TripleBatch:
-    """Triples between entities, and what else was in the same part of the file.
+    """Triples between entities, and the literals and entities from the same part of the file.
 
     `heads`, `relations`, `tails` are string columns of one length; `literals` are the triples whose tail is a literal;
-    `entities` are kept with or without triples (the rows of a table); `counts` is what was left out.
+    `entities` are kept with or without triples (the rows of a table); `counts` says what was left out.
     """
 
     heads: pl.Series = field(default_factory=no_names)
@@ -81,7 +84,7 @@ class TripleBatch:
 
 @dataclass(frozen=True)
 class LinkBatch:
-    """Known links: `sources` and `targets` are string columns of one length; `counts` is what was left out."""
+    """Known links: `sources` and `targets` are string columns of one length; `counts` says what was left out."""
 
     sources: pl.Series
     targets: pl.Series
@@ -98,12 +101,12 @@ BlockReader = Callable[[Path], Iterator[Block]]
 
 @dataclass(frozen=True)
 class Reader:
-    """One format, an entry of `READERS`: how to read triples and links, and the suffixes (`.nt`) of its files.
+    """A file format, an entry of `READERS`: how to read triples and links, and the suffixes (`.nt`) of its files.
 
     The functions take a path, compressed or not; `largegnn.data.lines` and `largegnn.data.compression` open it.
     Optional: `names` reads names of entities as literals (default: as links), `rows` reads a table whose rows are
-    entities, given its key column, and `blocks` yields parts of the triples that are still to be parsed, as functions
-    that can be sent to other processes.
+    entities, given its key column, and `blocks` divides the file into functions that each parse one block of triples
+    and can be sent to other processes.
     """
 
     triples: TripleReader
@@ -115,18 +118,18 @@ class Reader:
 
 
 def check_names(columns: dict[str, pl.Series], where: Callable[[int], str]) -> None:
-    """Refuse empty and very long names; `where` gives the place of a row."""
+    """Refuse empty and very long names; `where` tells the location of a row for the message."""
     for column, names in columns.items():
         sizes = names.str.len_bytes()
         if not len(sizes):
             continue
         if sizes.min() == 0:
             raise InputError(f"the {column} is empty", where=where(int(sizes.arg_min() or 0)), expected="a name")
-        longest = int(sizes.arg_max() or 0)
-        if sizes[longest] > LONGEST_NAME:
+        longest_row = int(sizes.arg_max() or 0)
+        if sizes[longest_row] > MAX_NAME_BYTES:
             raise InputError(
-                f"the {column} is {sizes[longest]:,} bytes long",
-                where=where(longest),
-                expected=f"names of at most {LONGEST_NAME:,} bytes",
+                f"the {column} is {sizes[longest_row]:,} bytes long",
+                where=where(longest_row),
+                expected=f"names of at most {MAX_NAME_BYTES:,} bytes",
                 fix="check that this is the file meant; long texts belong in literals",
             )

@@ -1,10 +1,10 @@
-"""Code triples and literals batch by batch, then number a whole graph at once.
+"""Replace the names in triples and literals by integer codes, batch by batch, then number a whole graph at once.
 
 In: batches of names. Out: sorted distinct triples of int32 ids, and the literals of both graphs as one artifact,
 distinct and sorted, so that the order of files and lines does not matter. Each batch is coded against its own distinct
-names, wherever it was read, so that the strings of a file are never all in memory; the vocabularies of all batches are
-joined at the end. Literals are rows of a frame: predicates, datatypes and languages as categories, values as text.
-Memory: the bytes of the values about twice and some 60 bytes a literal.
+names, so that the strings of a file are never all in memory; the vocabularies of all batches are joined at the end.
+Literals are rows of a frame: predicates, datatypes and languages as categories, values as text.
+Memory: twice the bytes of the values, and about 60 bytes for each literal.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ __all__ = [
     "number_triples",
 ]
 
-_NAMED = ("predicate", "datatype", "language")
-_ROWS = {"entity": pl.Int32, **dict.fromkeys(_NAMED, pl.Categorical), "value": pl.String}
+_CATEGORIES = ("predicate", "datatype", "language")
+_SCHEMA = {"entity": pl.Int32, **dict.fromkeys(_CATEGORIES, pl.Categorical), "value": pl.String}
 
 
 @dataclass(frozen=True, eq=False)
 class CodedLiterals:
-    """Literals with provisional codes: `rows` hold entity, predicate, datatype, language and value.
+    """Literals with provisional codes: `rows` holds entity, predicate, datatype, language and value.
 
-    Until there are ids the entities are numbers into `head_names`.
+    Until entities have ids, the column `entity` holds positions in `head_names`.
     """
 
     head_names: pl.Series
@@ -59,20 +59,20 @@ class CodedLiterals:
         """Code a batch of literals."""
         heads = CodedColumn.of(batch.heads)
         columns = (heads.codes, batch.predicates, batch.datatypes, batch.languages, batch.values)
-        return cls(heads.names, pl.DataFrame(dict(zip(_ROWS, columns, strict=True)), schema_overrides=_ROWS))
+        return cls(heads.names, pl.DataFrame(dict(zip(_SCHEMA, columns, strict=True)), schema_overrides=_SCHEMA))
 
     @classmethod
     def joined(cls, batches: Sequence[CodedLiterals]) -> CodedLiterals:
-        """All batches as one, packed names decoded."""
+        """Join all batches, and decode packed names."""
         head_names, codes = join_columns(
             [CodedColumn(part.head_names, part.rows["entity"].to_numpy()) for part in batches]
         )
-        rows = pl.concat([pl.DataFrame(schema=_ROWS), *(part.rows for part in batches)])
+        rows = pl.concat([pl.DataFrame(schema=_SCHEMA), *(part.rows for part in batches)])
         entities = pl.Series("entity", np.concatenate([np.empty(0, dtype=np.int32), *codes]))
-        return cls(head_names, rows.with_columns(entities, *(_decoded(rows[name]) for name in _NAMED)))
+        return cls(head_names, rows.with_columns(entities, *(_decoded(rows[name]) for name in _CATEGORIES)))
 
     def with_ids(self, ids: IntArray) -> pl.DataFrame:
-        """The rows of entities that have ids; `ids` (n,) are those of `head_names`, -1 for none."""
+        """Return the rows whose entities have ids; `ids` (n,) are the ids of `head_names`, -1 for none."""
         return self.rows.with_columns(entity=ids[self.rows["entity"].to_numpy()]).filter(pl.col("entity") >= 0)
 
 
@@ -82,25 +82,25 @@ def _decoded(column: pl.Series) -> pl.Series:
 
 
 def _categories(column: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """A column of categories as numbers into its distinct names, sorted."""
+    """Return a column of categories as positions in its distinct names, and these names, sorted."""
     names = column.unique().cast(pl.String).sort()
     return column.cast(pl.Enum(names)).to_physical().cast(pl.Int32), names
 
 
 def literal_rows(literals: Literals, entity_of_old: IntArray) -> pl.DataFrame:
-    """The literals of an artifact whose entities have got new ids."""
+    """Return the literals of an artifact as rows, with the new ids of their entities."""
     tables = (literals.predicate_names, literals.datatype_names, literals.language_names)
     codes = (literals.predicates, literals.datatypes, literals.languages)
     named = [name_column(table).cast(pl.Categorical).gather(rows) for table, rows in zip(tables, codes, strict=True)]
     columns = (entity_of_old[literals.entities], *named, name_column(literals.values))
-    return pl.DataFrame(dict(zip(_ROWS, columns, strict=True)), schema_overrides=_ROWS)
+    return pl.DataFrame(dict(zip(_SCHEMA, columns, strict=True)), schema_overrides=_SCHEMA)
 
 
 def join_literals(parts: Sequence[pl.DataFrame]) -> Literals:
-    """The literals of several parts as one artifact, distinct and in order."""
-    rows = pl.concat([pl.DataFrame(schema=_ROWS), *parts])
-    coded = {name: _categories(rows[name]) for name in _NAMED}
-    rows = rows.with_columns(codes.alias(name) for name, (codes, _) in coded.items()).sort(*_ROWS)
+    """Join the literals of several frames to one artifact, distinct and sorted."""
+    rows = pl.concat([pl.DataFrame(schema=_SCHEMA), *parts])
+    coded = {name: _categories(rows[name]) for name in _CATEGORIES}
+    rows = rows.with_columns(codes.alias(name) for name, (codes, _) in coded.items()).sort(*_SCHEMA)
     rows = rows.filter(pl.any_horizontal(pl.all() != pl.all().shift()).fill_null(True))
     return Literals(
         rows["entity"].to_numpy(),
@@ -114,10 +114,10 @@ def join_literals(parts: Sequence[pl.DataFrame]) -> Literals:
 
 @dataclass(frozen=True, eq=False)
 class CodedBatch:
-    """Triples in codes: `ends` are the heads, then the tails.
+    """A batch of triples in codes: `ends` holds the heads, then the tails.
 
-    `literals` is None where they are not kept; `literal_heads` are the entities they belong to; `listed` are the
-    entities that are kept without triples, each once, `num_listed` times in all.
+    `literals` is None if literals are not kept; `literal_heads` are the entities that have literals. `listed` are the
+    distinct entities that are kept without triples; with repeats there were `num_listed`.
     """
 
     ends: CodedColumn
@@ -148,8 +148,8 @@ class CodedBatch:
 class CodedGraph:
     """One graph with provisional codes: `triples` (m, 3) index into the two name columns; nothing is sorted yet.
 
-    `attribute_entities` have literals; `listed_entities` are kept without triples, `num_listed` times in all;
-    `literals` is None where they are not kept.
+    `attribute_entities` have literals; `listed_entities` are kept without triples, with repeats there were
+    `num_listed`; `literals` is None if literals are not kept.
     """
 
     entity_names: pl.Series
@@ -169,30 +169,36 @@ def code_batches(batches: Iterable[TripleBatch | CodedBatch], keep_literals: boo
     relations: list[CodedColumn] = []
     literals: list[CodedLiterals] = []
     attribute_entities, listed_entities = no_names(), no_names()
-    num_attributes, num_listed, counts = 0, 0, ReadCounts()
+    num_attributes = num_listed = 0
+    counts = ReadCounts()
     with progress("reading", None, "triples") as work:
         for batch in batches:
             coded = batch if isinstance(batch, CodedBatch) else CodedBatch.of(batch, keep_literals)
             ends.append(coded.ends)
             relations.append(coded.relations)
-            num_attributes, num_listed = num_attributes + coded.num_literals, num_listed + coded.num_listed
+            num_attributes += coded.num_literals
+            num_listed += coded.num_listed
             counts = ReadCounts.total([counts, coded.counts])
             if coded.num_literals:
                 attribute_entities = pl.concat([attribute_entities, coded.literal_heads]).unique()
-                literals += [] if coded.literals is None else [coded.literals]
+                if coded.literals is not None:
+                    literals.append(coded.literals)
             if coded.num_listed:
                 listed_entities = pl.concat([listed_entities, coded.listed]).unique()
             work.advance(len(coded.relations.codes) + coded.num_literals)
     entity_names, entity_codes = join_columns(ends)
     relation_names, relation_codes = join_columns(relations)
     refuse_too_many(entities=len(entity_names), relations=len(relation_names), triples=sum(map(len, relation_codes)))
-    # Each batch's entity codes are its heads, then its tails.
+    # The entity codes of a batch are those of its heads, then those of its tails.
     triples = np.empty((sum(map(len, relation_codes)), 3), dtype=np.int32)
     end = 0
-    for both, middle in zip(entity_codes, relation_codes, strict=True):
-        block = triples[end : end + len(middle)]
-        block[:, 0], block[:, 1], block[:, 2] = both[: len(middle)], middle, both[len(middle) :]
-        end += len(middle)
+    for entities_of_batch, relations_of_batch in zip(entity_codes, relation_codes, strict=True):
+        size = len(relations_of_batch)
+        block = triples[end : end + size]
+        block[:, 0] = entities_of_batch[:size]
+        block[:, 1] = relations_of_batch
+        block[:, 2] = entities_of_batch[size:]
+        end += size
     return CodedGraph(
         entity_names,
         relation_names,
@@ -207,7 +213,7 @@ def code_batches(batches: Iterable[TripleBatch | CodedBatch], keep_literals: boo
 
 
 def number_triples(graph: CodedGraph, entities: pl.Series, relations: pl.Series) -> IntArray:
-    """The distinct triples of a graph in final ids, sorted by head, relation and tail, (m, 3) int32."""
+    """Return the distinct triples of a graph in final ids, sorted by head, relation and tail, (m, 3) int32."""
     entity_ids = lookup(graph.entity_names, entities)
     relation_ids = lookup(graph.relation_names, relations)
     triples = np.empty_like(graph.triples)

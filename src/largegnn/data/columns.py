@@ -1,11 +1,11 @@
-"""Turn rows of a table into triples, links, names or entities: which column is which, and what their cells mean.
+"""Interpret the rows of a table as triples, links, names or entities: find the columns, and parse their cells.
 
 In: rows as columns of text from any format that has columns. Out: batches, as readers yield them. A header shows which
-column holds the head, relation and tail, the source and target, or the entity and its name, in any order; words that
-belong together go first, and a mixture counts where each role has one candidate. Of a table whose rows are entities one
-column is the key, and every other cell that is not empty a literal whose predicate is the name of its column.
-A tail in RDF syntax ("...", "..."@en, "..."^^<type>) is a literal. Names in angle brackets lose them, so that links and
-triples written differently still match.
+column holds the head, relation and tail, the source and target, or the entity and its name, in any order. A complete
+header of `Roles.headers` is preferred; words of several headers are accepted if each role has exactly one candidate.
+If the rows of a table are entities, one column is the key, and every other cell that is not empty is a literal whose
+predicate is the name of its column. A tail in RDF syntax ("...", "..."@en, "..."^^<type>) is a literal. The angle
+brackets around names are removed, so that names match however links and triples are written.
 """
 
 from __future__ import annotations
@@ -48,19 +48,21 @@ _WORD = re.compile(r"[^\W\d][\w .()-]{0,59}")
 _KEYS = ("id", "_id", "key", "uri", "iri", "url", "identifier", "code", "uuid", "entity", "record", "isbn", "sku")
 _PREDICATE, _PREDICATES = "predicate", ("predicate_id", "predicate", "relation")
 _BRACKETS = r"^<(.+)>$"
-_MOST_SHOWN = 20
+_MAX_SHOWN = 20
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns a kind of table needs: `names` as our own files call them, `headers` as others do."""
+    """The columns a kind of table needs: their `names` in our own files, and the accepted `headers` of other files."""
 
     names: tuple[str, ...]
     headers: tuple[tuple[str, ...], ...]
 
     def find(self, words: Sequence[str]) -> tuple[int, ...] | None:
-        """The index of the column for each role; None if the words do not show it."""
-        index_of = {plain_word(word): index for index, word in reversed(list(enumerate(words)))}
+        """Find the index of the column for each role; None if the words do not tell."""
+        index_of: dict[str, int] = {}
+        for index, word in enumerate(words):
+            index_of.setdefault(plain_word(word), index)
         for header in self.headers:
             if all(word in index_of for word in header):
                 return tuple(index_of[word] for word in header)
@@ -68,13 +70,13 @@ class Roles:
             {index_of[word] for word in words_of_role if word in index_of}
             for words_of_role in zip(*self.headers, strict=True)
         ]
-        indices = tuple(one for found in candidates if len(found) == 1 for one in found)
+        indices = tuple(index for role in candidates if len(role) == 1 for index in role)
         return indices if len(set(indices)) == len(self.names) else None
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a table as columns of text, called by their roles; `where` gives the place of a row for errors."""
+    """Rows of a table as columns of text, named by their roles; `where` tells the location of a row for errors."""
 
     frame: pl.DataFrame
     where: Callable[[int], str]
@@ -82,22 +84,22 @@ class Rows:
 
 
 def pick_columns(words: Sequence[str], roles: Roles) -> dict[str, int] | None:
-    """The index of the column of each role, with a `predicate` for links if present; None if the words do not fit."""
-    found = roles.find(words)
-    if found is None:
+    """Find the column of each role, and of the `predicate` of links if present; None if the words do not fit."""
+    indices = roles.find(words)
+    if indices is None:
         return None
-    picked = dict(zip(roles.names, found, strict=True))
+    picked = dict(zip(roles.names, indices, strict=True))
     predicates = [index for index, word in enumerate(words) if plain_word(word) in _PREDICATES]
     return {**picked, _PREDICATE: predicates[0]} if roles is LINKS and predicates else picked
 
 
 def plain_word(word: str) -> str:
-    """A column's name as compared: `?s` of SPARQL results is `s`, `Head Entity` is `head_entity`."""
+    """Normalise a column's name for comparison: `?s` of SPARQL results is `s`, `Head Entity` is `head_entity`."""
     return word.strip().strip("\"'").strip().lstrip("?").lower().replace(" ", "_").replace("-", "_")
 
 
 def looks_like_header(words: Sequence[str]) -> bool:
-    """Whether a row may name columns: distinct words, none of them a number, an IRI or a text."""
+    """Whether a row may name columns: distinct words, none of them a number, an IRI or a long text."""
     plain = [word.strip() for word in words]
     return len(set(plain)) == len(plain) and all(_WORD.fullmatch(word) for word in plain)
 
@@ -109,7 +111,7 @@ def is_key_word(word: str) -> bool:
 
 
 def find_key(path: Path, words: Sequence[str], key: str) -> int:
-    """The index of the key column: the one of just that name, or else one that differs in case or blanks alone."""
+    """Find the key column: the column of exactly this name, else the only column that differs in case or blanks."""
     if key in words:
         return list(words).index(key)
     alike = [index for index, word in enumerate(words) if plain_word(word) == plain_word(key)]
@@ -119,18 +121,18 @@ def find_key(path: Path, words: Sequence[str], key: str) -> int:
         f"the table has no column {shown(key)}",
         where=str(path),
         expected="the name of the column whose values identify the rows",
-        found=f"columns {listed(words, _MOST_SHOWN)}" if words else "no columns",
-        fix="name one of these with --source-key or --target-key",
+        found=f"columns {listed(words, _MAX_SHOWN)}" if words else "no columns",
+        fix="name one of these columns with --source-key or --target-key",
     )
 
 
 def table_without_key(where: str, words: Sequence[str]) -> InputError:
-    """The error for a table of entities that was given as triples."""
+    """Return the error for a table of entities that was given as triples."""
     return InputError(
         "this is a table with a row for each entity, not a file of triples",
         where=where,
         expected="head, relation, tail; or the name of the column whose values identify the rows",
-        found=f"columns {listed(words, _MOST_SHOWN)}",
+        found=f"columns {listed(words, _MAX_SHOWN)}",
         fix=f"name the key column, for example --source-key {shown(words[0])} or --target-key {shown(words[0])}",
     )
 
@@ -141,20 +143,21 @@ def is_same_as(relations: pl.Series) -> pl.Series:
 
 
 def without_brackets(frame: pl.DataFrame) -> pl.DataFrame:
-    """Names written as `<name>` without the brackets."""
+    """Remove the brackets of names written as `<name>`."""
     bracketed = [name for name in frame.columns if bool(frame[name].str.starts_with("<").any())]
     return frame.with_columns(pl.col(name).str.replace(_BRACKETS, "$1") for name in bracketed)
 
 
 def triples_of(rows: Rows) -> TripleBatch:
-    """The triples of rows with `head`, `relation` and `tail`; tails in RDF syntax are literals."""
+    """Convert rows with `head`, `relation` and `tail` to triples; tails in RDF syntax are literals."""
     frame, where = rows.frame, rows.where
     check_names(frame.select("head", "relation").to_dict(), where)
     literals = LiteralBatch()
     row_of_kept: pl.Series | None = None
     if bool(frame["tail"].str.starts_with('"').any()):
         is_literal = frame["tail"].str.contains(LITERAL)
-        literals, row_of_kept = _literals_of(frame.filter(is_literal)), (~is_literal).arg_true()
+        literals = _literals_of(frame.filter(is_literal))
+        row_of_kept = (~is_literal).arg_true()
         frame = frame.filter(~is_literal)
     check_names({"tail": frame["tail"]}, lambda row: where(row if row_of_kept is None else int(row_of_kept[row])))
     frame = without_brackets(frame)
@@ -167,7 +170,7 @@ def _literals_of(frame: pl.DataFrame) -> LiteralBatch:
 
 
 def links_of(rows: Rows) -> LinkBatch:
-    """The links of rows with `source` and `target`; a column `predicate` marks the rows that are links."""
+    """Convert rows with `source` and `target` to links; a column `predicate` marks the rows that are links."""
     ends = rows.frame.select("source", "target")
     check_names(ends.to_dict(), rows.where)
     ends, counts = without_brackets(ends), rows.counts
@@ -179,7 +182,7 @@ def links_of(rows: Rows) -> LinkBatch:
 
 
 def names_of(rows: Rows) -> TripleBatch:
-    """The names of rows with `entity` and `name`, as literals."""
+    """Convert rows with `entity` and `name` to literals."""
     entities = rows.frame.select("entity")
     check_names(entities.to_dict(), rows.where)
     heads, parsed = without_brackets(entities)["entity"], parse_literals(rows.frame["name"])
@@ -190,7 +193,7 @@ def names_of(rows: Rows) -> TripleBatch:
 def entities_of(
     rows: Rows, words: Sequence[str], key_index: int, datatypes: Mapping[int, str] | None = None
 ) -> TripleBatch:
-    """Rows (columns in the order of `words`) as entities and literals; `datatypes` are those of columns."""
+    """Convert rows (columns in the order of `words`) to entities and literals; `datatypes` is by column index."""
     keys = rows.frame.to_series(key_index).str.strip_chars()
     check_names({"key": keys}, rows.where)
     keys = keys.str.replace(_BRACKETS, "$1")

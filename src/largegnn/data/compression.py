@@ -1,9 +1,10 @@
 """Read the bytes of a file, plain or compressed (gzip, bzip2, zstd), recognised by its first bytes, not by its name.
 
 In: a path. Out: chunks of decompressed bytes, or a binary stream over them. A compressed file that is damaged or ends
-too early is an `InputError`, never a shorter file. A small file may decompress to terabytes, text does not: so is a
-file that gives much in all and very much for what was read of it. The stream classes of the standard library are not
-used since they ignore damage behind the first stream of a file. Memory: one chunk of some megabytes, and zstd's window.
+too early is an `InputError`, never a shorter file. A small file may decompress to terabytes, but text does not: a file
+whose decompressed size is both large and far above its compressed size is refused too. The stream classes of the
+standard library are not used, since they ignore damage after the first stream of a file. Memory: one chunk of a few
+megabytes, and the window of zstd.
 """
 
 from __future__ import annotations
@@ -35,31 +36,32 @@ __all__ = [
 ]
 
 SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
-# The whole of each magic number: a text may well begin with BZh.
+# Magic numbers in full length, because a text may begin with BZh.
 _MAGIC = {
     "gzip": re.compile(rb"\x1f\x8b\x08"),
     "bzip2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)"),
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
 }
 _PLAIN_CHUNK = 1 << 22
-# Four bytes of zstd may stand for 128 KiB, and its decompressor cannot stop in between.
+# Small, because four bytes of zstd may decompress to 128 KiB, and its decompressor cannot stop in between.
 _COMPRESSED_CHUNK = 1 << 11
 _PIECE = 1 << 20
-# Triples with long names in the most regular order compress to a two-hundredth at best; some MiB do no harm.
-_MOST_EXPANSION = 500
+# Triples with long names in the most regular order compress to a two-hundredth at best. Up to 64 MiB are always
+# allowed, since they do no harm.
+_MAX_EXPANSION = 500
 _ALWAYS_ALLOWED = 1 << 26
 _ZSTD_WINDOW = 1 << 27  # the default limit of `zstd -d`
-_MARK = b"\xef\xbb\xbf"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def compression_of(path: Path) -> str | None:
-    """Name of the compression found in the first bytes of a file, or None."""
+    """Name the compression found in the first bytes of a file, or return None."""
     head = first_bytes(path, 16)
     return next((name for name, magic in _MAGIC.items() if magic.match(head)), None)
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """The decompressed bytes of a file in chunks; an empty file gives none."""
+    """Read the decompressed bytes of a file in chunks; an empty file yields no chunks."""
     compression = compression_of(path)
     with _open(path) as file:
         if compression is not None:
@@ -70,7 +72,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
 
 
 def read_head(path: Path, size: int) -> bytes:
-    """The first decompressed bytes of a file, at most `size`."""
+    """Read the first decompressed bytes of a file, at most `size`."""
     head = b""
     for chunk in read_chunks(path):
         head += chunk
@@ -80,29 +82,31 @@ def read_head(path: Path, size: int) -> bytes:
 
 
 def first_bytes(path: Path, size: int) -> bytes:
-    """The first bytes of a file as they are on the disk, at most `size`."""
+    """Read the first bytes of a file without decompression, at most `size`."""
     with _open(path) as file:
         return file.read(size)
 
 
 def without_marks(chunks: Iterator[bytes]) -> tuple[int, Iterator[bytes]]:
-    """The number of UTF-8 byte-order marks at the beginning, one or by mistake several, and the chunks without."""
-    head, num_marks = b"", 0
+    """Remove UTF-8 byte-order marks, of which some files have several, from the beginning; returns their number too."""
+    head = b""
+    num_marks = 0
     while True:
-        while len(head) < len(_MARK) and (chunk := next(chunks, b"")):
+        while len(head) < len(_BYTE_ORDER_MARK) and (chunk := next(chunks, b"")):
             head += chunk
-        if not head.startswith(_MARK):
+        if not head.startswith(_BYTE_ORDER_MARK):
             return num_marks, chain([head], chunks)
-        head, num_marks = head[len(_MARK) :], num_marks + 1
+        head = head[len(_BYTE_ORDER_MARK) :]
+        num_marks += 1
 
 
 def as_stream(chunks: Iterable[bytes]) -> io.BufferedReader:
-    """A binary stream over chunks."""
+    """Wrap chunks of bytes as a binary stream."""
     return io.BufferedReader(_ChunkStream(iter(chunks)), buffer_size=1 << 20)
 
 
 def compressor(compression: str | None) -> Any:
-    """An object with `compress` and `flush` for a compression of `SUFFIXES`, or one that changes nothing."""
+    """Return an object with `compress` and `flush` for a compression of `SUFFIXES`; for None it changes nothing."""
     if compression == "gzip":
         return zlib.compressobj(6, wbits=31)
     if compression == "bzip2":
@@ -159,18 +163,19 @@ def _open(path: Path) -> io.BufferedReader:
 
 
 def _decompressed(path: Path, file: io.BufferedReader, compression: str) -> Iterator[bytes]:
-    """The decompressed bytes of an open file, which may hold several streams one after another."""
-    stream, size = None, 0
+    """Decompress an open file, which may hold several streams one after another."""
+    stream = None
+    size = 0
     while data := file.read(_COMPRESSED_CHUNK):
         while data:
             if stream is None:
                 if compression == "gzip" and not data.strip(b"\0"):
-                    break  # gzip files may be padded with zeros, and tape archives are
+                    break  # gzip files may be padded with zeros, as on tapes
                 stream = _decompressor(compression)
             try:
                 for piece in _pieces(stream, data):
                     size += len(piece)
-                    if size > _ALWAYS_ALLOWED and size > _MOST_EXPANSION * file.tell():
+                    if size > _ALWAYS_ALLOWED and size > _MAX_EXPANSION * file.tell():
                         raise _too_much(path, compression, size, file.tell())
                     if piece:
                         yield piece
@@ -191,7 +196,7 @@ def _decompressed(path: Path, file: io.BufferedReader, compression: str) -> Iter
 
 
 def _decompressor(compression: str) -> Any:
-    """An object with `decompress`, `eof` and `unused_data` for one stream."""
+    """Return an object with `decompress`, `eof` and `unused_data` for one stream."""
     if compression == "gzip":
         return zlib.decompressobj(wbits=31)
     if compression == "bzip2":
@@ -202,7 +207,7 @@ def _decompressor(compression: str) -> Any:
 
 
 def _pieces(stream: Any, data: bytes) -> Iterator[bytes]:
-    """What a chunk decompresses to; of bzip2, where a few bytes may stand for many megabytes, piece by piece."""
+    """Decompress a chunk; bzip2 in pieces, because a few of its bytes may decompress to many megabytes."""
     if not isinstance(stream, bz2.BZ2Decompressor):
         yield stream.decompress(data)
         return
@@ -229,7 +234,7 @@ def _too_much(path: Path, compression: str, size: int, num_read: int) -> InputEr
     return InputError(
         f"the {compression} file decompresses to more than any text would",
         where=str(path),
-        expected=f"at most {_MOST_EXPANSION} times its size, once it gives more than {allowed} MiB",
+        expected=f"at most {_MAX_EXPANSION} times its size, once it gives more than {allowed} MiB",
         found=f"{size >> 20:,} MiB out of {num_read:,} bytes, and more to come",
         fix="check where the file is from; if it is the right one, decompress it first",
     )

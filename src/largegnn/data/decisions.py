@@ -1,8 +1,8 @@
 """Read the decisions of reviewers: files of decisions, the verdict on each pair, and the resulting links.
 
 In: a file that `largegnn review` appends to, or a table with the columns source, target and decision. Out: accepted
-pairs become seeds, rejected ones are forbidden. Nothing in such a file is ever rewritten: to undo is a line of its own.
-A line that was cut off is skipped. Where reviewers disagree, a pair is disputed and counts for neither.
+pairs become seeds, rejected pairs are forbidden. Lines are only appended, never rewritten: undoing a decision is a line
+too. An incomplete line is skipped. If reviewers disagree, the pair is disputed, neither accepted nor rejected.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 DECISIONS = ("accept", "reject", "unsure")
-_LONGEST_NAME = 64
+_MAX_NAME_CHARS = 64
 
 
 @dataclass(frozen=True)
 class Decision:
-    """One reviewer's decision on a pair; those of one `action` were taken, and are undone, together."""
+    """One reviewer's decision on a pair; decisions with the same `action` are undone together."""
 
     source: str
     target: str
@@ -59,13 +59,13 @@ class Decision:
             raise InputError(f"there is no decision {self.decision[:40]!r}", expected=", ".join(DECISIONS))
         if not self.source or not self.target:
             raise InputError("a decision needs a source and a target")
-        name = "".join(letter for letter in self.reviewer if letter.isprintable()).strip()[:_LONGEST_NAME]
+        name = "".join(letter for letter in self.reviewer if letter.isprintable()).strip()[:_MAX_NAME_CHARS]
         object.__setattr__(self, "reviewer", name)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known of a pair: accept, reject, unsure, or disputed where reviewers disagree; by whom, and when."""
+    """The decision on a pair (accept, reject, unsure, or disputed if reviewers disagree), by whom and when."""
 
     decision: str
     reviewers: tuple[str, ...]
@@ -73,23 +73,22 @@ class Verdict:
 
 
 def verdicts(decisions: Iterable[Decision]) -> dict[tuple[str, str], Verdict]:
-    """The verdict on each pair, by the last decision of each reviewer."""
+    """Find the verdict on each pair, from the last decision of each reviewer."""
     last: dict[tuple[str, str], dict[str, Decision]] = {}
-    for one in decisions:
-        by_reviewer = last.setdefault((one.source, one.target), {})
-        by_reviewer.pop(one.reviewer, None)
-        by_reviewer[one.reviewer] = one
-    found = {}
+    for decision in decisions:
+        by_reviewer = last.setdefault((decision.source, decision.target), {})
+        by_reviewer.pop(decision.reviewer, None)  # reviewers are listed in the order of their last decisions
+        by_reviewer[decision.reviewer] = decision
+    verdict_of = {}
     for pair, by_reviewer in last.items():
-        words = {one.decision for one in by_reviewer.values()}
-        firm = words - {"unsure"}
-        word = "disputed" if len(firm) > 1 else next(iter(firm), "unsure")
-        found[pair] = Verdict(word, tuple(by_reviewer), max(one.time for one in by_reviewer.values()))
-    return found
+        definite = {decision.decision for decision in by_reviewer.values()} - {"unsure"}
+        word = "disputed" if len(definite) > 1 else next(iter(definite), "unsure")
+        verdict_of[pair] = Verdict(word, tuple(by_reviewer), max(decision.time for decision in by_reviewer.values()))
+    return verdict_of
 
 
 def decision_ids(path: Path, source: pl.Series, target: pl.Series, *, skip_unknown: bool) -> tuple[IntArray, IntArray]:
-    """Accepted pairs (a, 2) and rejected pairs (r, 2) of a file, sorted.
+    """Read the accepted pairs (a, 2) and the rejected pairs (r, 2) of a file as ids, sorted.
 
     `source` and `target` are all names of either side, in the order of their ids.
     """
@@ -97,8 +96,8 @@ def decision_ids(path: Path, source: pl.Series, target: pl.Series, *, skip_unkno
 
     from largegnn.data.vocabulary import lookup
 
-    found = {pair: one.decision for pair, one in verdicts(read_decisions(path)).items()}
-    kept = [pair for pair, word in found.items() if word in ("accept", "reject")]
+    word_of = {pair: verdict.decision for pair, verdict in verdicts(read_decisions(path)).items()}
+    kept = [pair for pair, word in word_of.items() if word in ("accept", "reject")]
     named = [pl.Series([pair[side] for pair in kept], dtype=pl.String) for side in (0, 1)]
     ids = np.stack([lookup(named[0], source), lookup(named[1], target)], axis=1).astype(np.int64)
     known: Mask = np.all(ids >= 0, axis=1)
@@ -111,19 +110,19 @@ def decision_ids(path: Path, source: pl.Series, target: pl.Series, *, skip_unkno
             fix="check that source and target are those of the run that was reviewed; --skip-unknown leaves them out",
         )
     ids[:, 1] += len(source)
-    is_accepted = np.array([found[pair] == "accept" for pair in kept], dtype=bool)
+    is_accepted = np.array([word_of[pair] == "accept" for pair in kept], dtype=bool)
     accepted, rejected = (np.unique(ids[known & mask], axis=0) for mask in (is_accepted, ~is_accepted))
     return accepted.astype(np.int32), rejected.astype(np.int32)
 
 
 def read_decisions(path: Path) -> list[Decision]:
-    """The decisions of a file: what `review` appends to, or a table with the columns source, target and decision."""
+    """Read a file of decisions: one that `review` appends to, or a table with the columns source, target, decision."""
     start = first_bytes(path, 1)
     return decisions_of(read_entries(path)) if start in (b"{", b"\n", b"") else _read_table(path)
 
 
 def read_entries(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file that decisions are appended to."""
+    """Read the lines of a file that decisions are appended to; other lines are skipped with a warning."""
     entries = []
     lines = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines, start=1):
@@ -131,7 +130,7 @@ def read_entries(path: Path) -> list[dict[str, Any]]:
             continue
         try:
             entry = json.loads(line)
-            _of(entry)
+            _parse_entry(entry)  # raises if the line is not a decision
         except (ValueError, KeyError, TypeError, InputError):
             if number < len(lines):
                 _log.warning("%s, line %d: not a decision, skipped", path, number)
@@ -141,8 +140,8 @@ def read_entries(path: Path) -> list[dict[str, Any]]:
 
 
 def _read_table(path: Path) -> list[Decision]:
-    """A table as `review` exports it; other columns are ignored."""
-    import polars as pl  # here, as a server appends without it
+    """Read a table as `review` exports it; other columns are ignored."""
+    import polars as pl  # imported here, because a server that only appends decisions does not need it
 
     from largegnn.data.iri import decode_names
 
@@ -150,36 +149,37 @@ def _read_table(path: Path) -> list[Decision]:
     names = rows[0].rstrip("\r").lstrip("\ufeff").split("\t")
     if not {"source", "target", "decision"} <= set(names):
         raise InputError(
-            "this is no file of decisions",
+            "this is not a file of decisions",
             where=str(path),
             expected="what `largegnn review` writes, or a TSV file with the columns source, target and decision",
             found=f"the columns {', '.join(names)[:200]}",
         )
-    found = []
+    decisions = []
     for number, row in enumerate(rows[1:], start=2):
         cells: Mapping[str, str] = dict(zip(names, row.rstrip("\r").split("\t"), strict=False))
         if row.strip() and cells.get("decision") != "disputed":
             try:
                 source, target = decode_names(pl.Series([cells["source"], cells["target"]]))
-                found.append(Decision(source, target, cells["decision"], cells.get("reviewer", "")))
+                decisions.append(Decision(source, target, cells["decision"], cells.get("reviewer", "")))
             except (InputError, KeyError) as error:
                 raise InputError(
                     "this row is not a decision", where=f"{path}, line {number}", found=str(error)
                 ) from None
-    return found
+    return decisions
 
 
-def _of(entry: dict[str, Any]) -> list[Decision]:
+def _parse_entry(entry: dict[str, Any]) -> list[Decision]:
+    """Return the decisions of a line; the line of an undo has none."""
     if isinstance(entry.get("undo"), str):
         return []
-    return [Decision(**{key: str(value) for key, value in one.items()}) for one in entry["decisions"]]
+    return [Decision(**{key: str(value) for key, value in fields.items()}) for fields in entry["decisions"]]
 
 
 def decisions_of(entries: list[dict[str, Any]]) -> list[Decision]:
-    """The decisions of these lines that were not undone."""
-    gone = {entry["undo"] for entry in entries if "undo" in entry}
+    """Return the decisions of lines, without those that were undone."""
+    undone = {entry["undo"] for entry in entries if "undo" in entry}
     kept: list[Decision] = []
     for entry in entries:
         with contextlib.suppress(KeyError):
-            kept += [one for one in _of(entry) if one.action not in gone]
+            kept += [decision for decision in _parse_entry(entry) if decision.action not in undone]
     return kept

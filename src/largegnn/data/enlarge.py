@@ -1,11 +1,10 @@
-"""Add triples and links to a task; what it has keeps its place.
+"""Add triples and links to a task; the existing entities and relations keep their order.
 
-In: a task with its names and literals, and files of added triples and links. Out: all of them enlarged, and the new id
-of each old one. One id space means source entities first, then target ones: old sources keep their ids, new sources
-follow them, old targets move up by the number of new sources, new targets come last. Relations do the same.
-Refused: triples without an entity of the run, and triples of the other graph. Where literals are kept, a file may
-hold nothing else.
-Cost: the added files are read, and the triples sorted once.
+In: a task with its names and literals, and files of added triples and links. Out: the enlarged task, and the new id
+of each old entity and relation. Source ids come before target ids: old sources keep their ids, new sources follow
+them, old targets move up by the number of new sources, and new targets come last. Relations are renumbered likewise.
+Refused: triples without an entity of the run, and triples of the other graph. If literals are kept, a file may hold
+literals alone. Cost: the added files are read, and the triples sorted once.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Additions:
-    """Files that come later: triples of either side, links that are known, links for the report only."""
+    """Files to add to a task: triples of either side, known links (`seeds`), and links for the report only."""
 
     source_triples: tuple[Path, ...] = ()
     target_triples: tuple[Path, ...] = ()
@@ -46,16 +45,16 @@ class Additions:
     test_links: Path | None = None
 
     def paths(self) -> list[Path]:
-        """Every file that is read."""
+        """Return every file that is read."""
         links = [path for path in (self.seeds, self.test_links) if path is not None]
         return [*self.source_triples, *self.target_triples, *links]
 
 
 @dataclass(frozen=True, eq=False)
 class EnlargedTask:
-    """A task that has grown; `entity_of_old` (n,) and `relation_of_old` (R,) map the ids it had before.
+    """An enlarged task; `entity_of_old` (n,) and `relation_of_old` (R,) map old ids to new ids.
 
-    The counts of what was added are (source, target). `literals` are empty where they are not kept.
+    The counts of added entities, relations and triples are (source, target). `literals` may be empty.
     """
 
     task: AlignmentTask
@@ -69,7 +68,7 @@ class EnlargedTask:
 
 
 def shifted_ids(num_source: int, num_target: int, num_added_source: int) -> IntArray:
-    """The new id of each old one, (num_source + num_target,): the target's move up by the sources added."""
+    """Return the new id of each old id, (num_source + num_target,): target ids move up by the added sources."""
     ids = np.arange(num_source + num_target, dtype=np.int32)
     ids[num_source:] += num_added_source
     return ids
@@ -78,7 +77,7 @@ def shifted_ids(num_source: int, num_target: int, num_added_source: int) -> IntA
 def enlarge_task(
     task: AlignmentTask, names: TaskNames, added: Additions, form: str = "auto", literals: Literals | None = None
 ) -> EnlargedTask:
-    """Read the added files and number their names behind the others; without `literals` theirs are left out."""
+    """Read the added files and number the new names after the old ones; `literals` None leaves literals out."""
     if not added.source_triples and not added.target_triples:
         raise InputError(
             "no triples were given", expected="--source-triples FILE, --target-triples FILE, or both of them"
@@ -93,17 +92,17 @@ def enlarge_task(
     ]
     entity_of_old = shifted_ids(task.num_source_entities, task.num_target_entities, num_added[0][0])
     relation_of_old = shifted_ids(task.num_source_relations, task.num_target_relations, num_added[1][0])
-    both = TwoSides(source, target)
-    enlarged_names = both.names()
+    joined = TwoSides(source, target)
+    enlarged_names = joined.names()
     splits = {
-        "train": _with_links(entity_of_old[task.train_links], added.seeds, both.entities),
+        "train": _with_links(entity_of_old[task.train_links], added.seeds, joined.entities),
         "valid": entity_of_old[task.valid_links],
-        "test": _with_links(entity_of_old[task.test_links], added.test_links, both.entities),
+        "test": _with_links(entity_of_old[task.test_links], added.test_links, joined.entities),
     }
     check_splits(splits, enlarged_names.entities.__getitem__, need_seeds=bool(len(task.train_links)))
-    enlarged = both.task(splits, reviewed=entity_of_old[task.reviewed], forbidden=entity_of_old[task.forbidden])
-    every = both.literals() if literals is None else both.literals(literal_rows(literals, entity_of_old))
-    return EnlargedTask(enlarged, enlarged_names, every, entity_of_old, relation_of_old, *num_added)
+    enlarged = joined.task(splits, reviewed=entity_of_old[task.reviewed], forbidden=entity_of_old[task.forbidden])
+    all_literals = joined.literals() if literals is None else joined.literals(literal_rows(literals, entity_of_old))
+    return EnlargedTask(enlarged, enlarged_names, all_literals, entity_of_old, relation_of_old, *num_added)
 
 
 def _sides_of(task: AlignmentTask, names: TaskNames) -> tuple[NumberedSide, NumberedSide]:
@@ -117,7 +116,7 @@ def _sides_of(task: AlignmentTask, names: TaskNames) -> tuple[NumberedSide, Numb
 def _grow(
     sides: tuple[NumberedSide, NumberedSide], side: int, files: tuple[Path, ...], form: str, keep_literals: bool
 ) -> NumberedSide:
-    """One graph with the triples of the files; names it did not know are numbered behind the others."""
+    """Add the triples of files to one graph; new names are numbered after the old ones."""
     old = sides[side]
     if not files:
         return old
@@ -125,14 +124,14 @@ def _grow(
     graph = code_batches(_read_added(files, form, highest_number(old.entities)), keep_literals)
     if not len(graph.triples) and not (keep_literals and graph.num_attribute_triples):
         raise InputError(f"no triples between entities to add to the {SIDES[side]} graph", where=where)
-    found = distinct([graph.entity_names, graph.attribute_entities]) if keep_literals else graph.entity_names
-    is_new = pl.Series(lookup(found, old.entities) < 0)
+    file_entities = distinct([graph.entity_names, graph.attribute_entities]) if keep_literals else graph.entity_names
+    is_new = pl.Series(lookup(file_entities, old.entities) < 0)
     if bool(is_new.all()):
-        raise _touches_nothing(found, sides, side, where)
+        raise _not_connected(file_entities, sides, side, where)
     if graph.num_attribute_triples and not keep_literals:
         _log.info("%s literals to add to the %s left out", f"{graph.num_attribute_triples:,}", SIDES[side])
-    # Salted as when a pair is loaded: equal names of the two sides do not get near ids.
-    entities = pl.concat([old.entities, number_names(found.filter(is_new), side + 1)])
+    # The salts are those of loading: equal names of the two sides do not get similar ids.
+    entities = pl.concat([old.entities, number_names(file_entities.filter(is_new), side + 1)])
     new_relations = graph.relation_names.filter(pl.Series(lookup(graph.relation_names, old.relations) < 0))
     relations = pl.concat([old.relations, number_names(new_relations, side + 3)])
     triples = np.concatenate([old.triples, number_triples(graph, entities, relations)])
@@ -147,7 +146,7 @@ def _grow(
 
 
 def _read_added(files: tuple[Path, ...], form: str, highest: int) -> Iterator[TripleBatch]:
-    """The triples of several files; blank nodes without a label belong to one file each."""
+    """Read the triples of several files; unlabelled blank nodes are renumbered, since numbers hold within one file."""
     for path in files:
         offset = highest
         for batch in read_triples(path, form):
@@ -157,29 +156,29 @@ def _read_added(files: tuple[Path, ...], form: str, highest: int) -> Iterator[Tr
             yield replace(batch, heads=heads, tails=tails, literals=literals)
 
 
-def _touches_nothing(found: pl.Series, sides: tuple[NumberedSide, NumberedSide], side: int, where: str) -> InputError:
-    """The error for triples none of whose entities the graph has."""
-    other = int((lookup(found, sides[1 - side].entities) >= 0).sum())
-    names = listed(found.sort().head(_SHOWN))
-    if other:
+def _not_connected(entities: pl.Series, sides: tuple[NumberedSide, NumberedSide], side: int, where: str) -> InputError:
+    """Return the error for triples none of whose entities the graph has."""
+    num_of_other = int((lookup(entities, sides[1 - side].entities) >= 0).sum())
+    names = listed(entities.sort().head(_SHOWN))
+    if num_of_other:
         return InputError(
             f"these are triples of the {SIDES[1 - side]} graph, not of the {SIDES[side]} graph",
             where=where,
             expected=f"entities of the {SIDES[side]} graph, such as {shown(sides[side].entities[0])}",
-            found=f"none of them; {other:,} of {len(found):,} entities are the other graph's: {names}",
+            found=f"none of them; {num_of_other:,} of {len(entities):,} entities are the other graph's: {names}",
             fix=f"give the file as --{SIDES[1 - side]}-triples",
         )
     return InputError(
         f"the added triples have no entity of the {SIDES[side]} graph",
         where=where,
         expected=f"some entities the run knows, written the same way (such as {shown(sides[side].entities[0])})",
-        found=f"{len(found):,} entities, all unknown: {names}",
+        found=f"{len(entities):,} entities, all unknown: {names}",
         fix="fix the names, or align anew with `largegnn align`: triples apart from all known ones cannot be embedded",
     )
 
 
 def _with_links(links: IntArray, path: Path | None, known: tuple[pl.Series, pl.Series]) -> IntArray:
-    """Links (k, 2) and those of a file, sorted and distinct; the file may name what was added, and nothing else."""
+    """Join links (k, 2) and the links of a file, sorted and distinct; unknown entities in the file are refused."""
     if path is None:
         return links
     named = read_named_links(path)

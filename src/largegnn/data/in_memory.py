@@ -1,8 +1,8 @@
-"""Write graphs and links that are in memory to Parquet, to be read as files are.
+"""Write graphs and links that are in memory to Parquet, so that the readers of files read them.
 
-In: a path, a polars (or pandas-like) frame, an array or a list of rows of names. Out: a path to something the readers
-take. Everything is read as text, and all checks of files hold for it. A frame whose columns are called as a file's
-would be (`head`, `relation`, `tail`; `source`, `target`) may have others too; any other is read from left to
+In: a path, a polars (or pandas-like) frame, an array or a list of rows of names. Out: a path to a file the readers
+accept. Everything is read as text, and all checks of files apply. A frame with the column names of a file (`head`,
+`relation`, `tail`; `source`, `target`) may have other columns too; the columns of any other frame are read from left to
 right. Cost: frames are written as they are; names in arrays and lists are checked one by one, about a second for a
 million rows.
 """
@@ -26,10 +26,10 @@ _ROLES: dict[str, Roles] = {"source": TRIPLES, "target": TRIPLES, "source_names"
 
 
 def as_path(value: Any, place: Path) -> Path | None:
-    """The path of what is given; anything else than a path is written to `place` first. None stays None.
+    """Return the path of a value; a value that is not a path is written to `place` first. None stays None.
 
-    `place` is called what the value is: source and target are graphs, source_names and target_names names, all else
-    links.
+    The name of `place` tells what the value holds: triples for source and target, names for source_names and
+    target_names, otherwise links.
     """
     if value is None:
         return None
@@ -41,7 +41,7 @@ def as_path(value: Any, place: Path) -> Path | None:
         text = frame.select(pl.all().cast(pl.String))
     except pl.exceptions.PolarsError:
         kinds = ", ".join(f"{column}: {kind}" for column, kind in frame.schema.items())
-        raise InputError(f"the {name} have a column that is no text", found=kinds) from None
+        raise InputError(f"the {name} have a column that is not text", found=kinds) from None
     for column in text.columns:
         empty = text.get_column(column).fill_null("") == ""
         if empty.any():
@@ -51,7 +51,7 @@ def as_path(value: Any, place: Path) -> Path | None:
 
 
 def as_table(value: Any, place: Path) -> Path | None:
-    """The path of a table whose rows are entities; a frame is written to `place` with all its columns."""
+    """Return the path of a table whose rows are entities; a frame is written to `place` with all its columns."""
     if value is None or isinstance(value, str | PathLike):
         return None if value is None else Path(value)
     _as_frame(value, place.stem).write_parquet(place)
@@ -59,7 +59,7 @@ def as_table(value: Any, place: Path) -> Path | None:
 
 
 def as_paths(value: Any, place: Path) -> tuple[Path, ...]:
-    """The paths of what is given: one, several, or what is written to `place` first."""
+    """Return the paths of a value: a path, several paths, or a value that is written to `place` first."""
     if isinstance(value, list | tuple) and all(isinstance(path, str | PathLike) for path in value):
         return tuple(Path(path) for path in value)
     path = as_path(value, place)
@@ -67,18 +67,19 @@ def as_paths(value: Any, place: Path) -> tuple[Path, ...]:
 
 
 def _with_known_columns(frame: pl.DataFrame, name: str) -> pl.DataFrame:
-    """The columns of triples or links, called what the readers call them."""
+    """Select the columns of triples, links or names, under the names that the readers expect."""
     roles = _ROLES.get(name, LINKS)
-    wanted, found = roles.names, roles.find(frame.columns)
-    if found is None and frame.width == len(wanted):
-        found = tuple(range(frame.width))
-    if found is None:
+    wanted = roles.names
+    indices = roles.find(frame.columns)
+    if indices is None and frame.width == len(wanted):
+        indices = tuple(range(frame.width))
+    if indices is None:
         raise InputError(
             f"the {name} have {frame.width} columns",
             expected=f"{len(wanted)} ({', '.join(wanted)}), or columns of these names",
             found=listed(frame.columns, 10) or "none",
         )
-    return frame.select(pl.nth(index).alias(new) for index, new in zip(found, wanted, strict=True))
+    return frame.select(pl.nth(index).alias(new) for index, new in zip(indices, wanted, strict=True))
 
 
 def _as_frame(value: Any, name: str) -> pl.DataFrame:
@@ -87,7 +88,7 @@ def _as_frame(value: Any, name: str) -> pl.DataFrame:
     if isinstance(value, pl.LazyFrame):
         return value.collect()
     try:
-        rows = np.asarray(value, dtype=object)  # else a missing name would become text, and one long name pad all
+        rows = np.asarray(value, dtype=object)  # a string type would turn missing names into text
     except ValueError:
         rows = np.empty(0)
     if rows.ndim != 2:
@@ -102,11 +103,11 @@ def _as_frame(value: Any, name: str) -> pl.DataFrame:
 
 
 def _text(cell: Any, name: str) -> str | None:
-    """A name as text; None if it is missing."""
+    """Convert a name to text; None if it is missing."""
     if isinstance(cell, str):
         return cell
-    if cell is None or cell != cell:  # the second is how a frame of another library says missing
+    if cell is None or cell != cell:  # NaN, which other libraries use for missing values
         return None
     if not isinstance(cell, int | float | np.number):
-        raise InputError(f"the {name} hold something that is no name", expected="text or numbers", found=repr(cell))
+        raise InputError(f"the {name} hold something that is not a name", expected="text or numbers", found=repr(cell))
     return str(cell)

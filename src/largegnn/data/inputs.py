@@ -1,7 +1,7 @@
 """Find the input files: one data set folder, or two triple files and a file of seeds.
 
-In: paths. Out: `PairFiles`, the same for both forms. A folder's layout follows from the names of the files in it; each
-file may be compressed (`rel_triples_1.gz`).
+In: paths. Out: `PairFiles`, alike for both calling forms. The layout of a folder follows from the names of its files;
+each file may be compressed (`rel_triples_1.gz`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["LAYOUTS", "DataInput", "PairFiles", "find_files"]
 class DataInput:
     """The two calling forms: a `folder`, or `source` and `target` with files of links.
 
-    Both may have files of names, which go before those of a folder, and a file of decisions.
+    Both forms accept files of names, which replace those of a folder, and a file of decisions.
     """
 
     folder: Path | None = None
@@ -39,10 +39,10 @@ class DataInput:
 class PairFiles:
     """The files of a pair of graphs; index 0 is the source, 1 the target.
 
-    `all_links` holds links that are not split yet. `attributes` are literals in OpenEA's form, `names` two columns,
-    entity and name. `entity_ids` and `relation_ids` translate the ids of an id folder.
-    `strict_links` is whether a link to an entity the graphs do not mention is a mistake (a user's seeds) or an
-    isolated entity (a data set's).
+    `all_links` holds links that are not split yet. Files of `attributes` hold literals in OpenEA's form; files of
+    `names` have two columns, entity and name. `entity_ids` and `relation_ids` translate the ids of an id folder.
+    `strict_links`: links to entities that the graphs do not mention are a mistake, as in a user's seeds; otherwise such
+    entities are isolated, as in data sets.
     """
 
     layout: str
@@ -64,7 +64,7 @@ class PairFiles:
         return self.train_links is not None or self.all_links is not None or self.decisions is not None
 
     def paths(self) -> list[Path]:
-        """Every file that is read, without repeats."""
+        """Return every file that is read, without repeats."""
         optional = [self.train_links, self.valid_links, self.test_links, self.all_links, *self.attributes, *self.names]
         optional.append(self.decisions)
         ids = [*(self.entity_ids or ()), *(self.relation_ids or ())]
@@ -73,7 +73,7 @@ class PairFiles:
 
 @dataclass(frozen=True)
 class _Layout:
-    """What the files of a folder are called, whatever their suffixes; of several names the first present counts."""
+    """The names of the files of a layout, without suffixes; of several names the first that exists is used."""
 
     triples: tuple[str, str]
     train: tuple[str, ...] = ("train_links",)
@@ -84,9 +84,9 @@ class _Layout:
     has_ids: bool = False
 
 
-# OpenEA has its links in folds below a folder such as 721_5fold, or all in ent_links; DBpedia1M beside the triples.
-# DBP15K has numbers everywhere and names in ent_ids_1 and ent_ids_2; sup_ent_ids are train links, ref_ent_ids test
-# links. A plain pair is in any format; its links that are not split are for the report.
+# OpenEA has links in folds below a folder such as 721_5fold, or all links in ent_links; DBpedia1M has them beside the
+# triples. DBP15K uses ids in all files and names them in ent_ids_1 and ent_ids_2; sup_ent_ids are train links,
+# ref_ent_ids test links. The files of a plain pair may have any format; its file `links` holds test links.
 LAYOUTS = {
     "openea": _Layout(("rel_triples_1", "rel_triples_2")),
     "dbpedia1m": _Layout(("rel_triples_1", "rel_triples_2")),
@@ -107,19 +107,19 @@ LAYOUTS = {
 
 
 def _find(folder: Path, *stems: str) -> Path | None:
-    """The first file called so, whatever suffixes it has."""
+    """Find the first file with one of these names, with any suffixes."""
     for stem in stems:
-        found = sorted(path for path in folder.glob(f"{stem}.*") if path.is_file())
+        with_suffix = sorted(path for path in folder.glob(f"{stem}.*") if path.is_file())
         exact = [path for suffix in ("", *SUFFIXES) if (path := folder / f"{stem}{suffix}").is_file()]
-        if not exact and len(found) > 1:
+        if not exact and len(with_suffix) > 1:
             raise InputError(
                 f"the folder holds several files called {stem}",
                 where=str(folder),
-                found=listed(path.name for path in found),
-                fix="keep one, or give the files one by one: SOURCE TARGET --seeds FILE",
+                found=listed(path.name for path in with_suffix),
+                fix="keep one of them, or give the files one by one: SOURCE TARGET --seeds FILE",
             )
-        if exact or found:
-            return (exact or found)[0]
+        if exact or with_suffix:
+            return (exact or with_suffix)[0]
     return None
 
 
@@ -140,10 +140,10 @@ def _listing(folder: Path) -> str:
 
 
 def find_files(given: DataInput, settings: DataSettings) -> PairFiles:
-    """The files behind either calling form; refuses forms that are mixed, missing or the same file twice."""
+    """Find the files of either calling form; refuses mixed forms, missing files and a file with two roles."""
     try:
         files = _find_pair(given) if given.folder is None else _find_in_folder(given.folder, given, settings)
-    except OSError as error:  # a name too long for the system, a folder that may not be read
+    except OSError as error:  # a name too long for the system, or a folder without permission
         where = shown(str(error.filename or given.folder or given.source), 300)
         raise InputError("the path cannot be used", where=where, found=error.strerror or str(error)) from None
     names = (given.source_names or files.names[0], given.target_names or files.names[1])
@@ -173,7 +173,7 @@ def _find_in_folder(folder: Path, given: DataInput, settings: DataSettings) -> P
     extra = [name for name in ("seeds", "valid_links", "test_links") if getattr(given, name) is not None]
     if extra:
         raise InputError(
-            f"--{extra[0].replace('_', '-')} goes with two triple files, not with a data set folder",
+            f"--{extra[0].replace('_', '-')} needs two triple files, not a data set folder",
             where=str(folder),
             fix="leave it out, or give SOURCE TARGET --seeds FILE",
         )
@@ -202,7 +202,7 @@ def _layout_of(folder: Path) -> str:
     if _find(folder, "rel_triples_1"):
         return "dbpedia1m" if _find(folder, "train_links") else "openea"
     raise InputError(
-        "this folder is no data set in a known layout",
+        "this folder is not a data set in a known layout",
         where=str(folder),
         expected="rel_triples_1 and rel_triples_2 (OpenEA, DBpedia1M), ent_ids_1 and triples_1 (DBP15K), "
         "or source.* and target.*",
@@ -212,10 +212,10 @@ def _layout_of(folder: Path) -> str:
 
 
 def _files_of(name: str, folder: Path, fold: int) -> PairFiles:
-    """The files of a folder in a known layout."""
+    """Find the files of a folder in a known layout."""
     layout = LAYOUTS[name]
     links = _fold(folder, fold) if name == "openea" else folder
-    first, second = (_find(folder, f"rel_ids_{side}", "rel_ids") if layout.has_ids else None for side in (1, 2))
+    first_ids, second_ids = (_find(folder, f"rel_ids_{side}", "rel_ids") if layout.has_ids else None for side in (1, 2))
     find_train = _find if name == "pair" else _need
     return PairFiles(
         name,
@@ -227,12 +227,12 @@ def _files_of(name: str, folder: Path, fold: int) -> PairFiles:
         attributes=(_find(folder, layout.attributes[0]), _find(folder, layout.attributes[1])),
         names=(_find(folder, layout.names[0]), _find(folder, layout.names[1])),
         entity_ids=(_need(folder, "ent_ids_1"), _need(folder, "ent_ids_2")) if layout.has_ids else None,
-        relation_ids=(first, second) if first and second else None,
+        relation_ids=(first_ids, second_ids) if first_ids and second_ids else None,
     )
 
 
 def _fold(folder: Path, number: int) -> Path | None:
-    """The folder with the links of a fold; None where a data set has no folds."""
+    """Find the folder with the links of a fold; None if the data set has no folds."""
     splits = sorted(path for path in folder.glob("*fold") if path.is_dir())
     if not splits:
         return None
@@ -261,9 +261,9 @@ def _refuse_repeats(files: PairFiles) -> None:
         try:
             status = path.stat()
         except OSError:
-            continue  # the reader names the problem
-        other = role_of.setdefault((status.st_dev, status.st_ino), role)
-        if other != role:
+            continue  # the reader reports the problem
+        first_role = role_of.setdefault((status.st_dev, status.st_ino), role)
+        if first_role != role:
             raise InputError(
-                f"the same file was given as {other} and as {role}", where=str(path), fix="give a file for each"
+                f"the same file was given as {first_role} and as {role}", where=str(path), fix="give a file for each"
             )

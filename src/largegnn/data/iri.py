@@ -1,11 +1,11 @@
 """Write names that are not valid IRIs as IRIs, and read them back; name blank nodes without a label.
 
-`R14` or `http://dbpedia.org/resource/"Heroes"` cannot be written in N-Triples or Turtle. Packed as `urn:largegnn:R14`
-and `urn:largegnn:http%3A//...%22Heroes%22` they can. An IRI is what the grammar of N-Triples accepts, less the two
-characters XML cannot hold: real dumps are full of IRIs that RFC 3987 refuses, and under another name they would no
-longer match their graph.
-Blank nodes without a label are numbered in order of appearance, as `_:[1]`, which no file can write as a label. A
-number is valid within one file: where files are put together, the later ones are renumbered.
+`R14` or `http://dbpedia.org/resource/"Heroes"` cannot be written in N-Triples or Turtle, but they can be packed, as
+`urn:largegnn:R14` and `urn:largegnn:http%3A//...%22Heroes%22`. A name is packed if the grammar of N-Triples refuses it
+or it contains one of two characters XML cannot hold. RFC 3987 is not followed: it refuses many IRIs of real dumps, and
+under other names they would no longer match their graph. Blank nodes without a label are numbered in order of
+appearance, as `_:[1]`, which cannot be a label. A number is valid within one file: when files are joined, numbers are
+raised.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ _LABEL = r"^_:[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_-])?$"
 
 
 def encode_names(names: pl.Series, keep_blank: bool = True) -> pl.Series:
-    """Names as written between angle brackets; blank nodes stay `_:label` where they are allowed."""
+    """Encode names for writing between angle brackets; with `keep_blank`, blank nodes stay `_:label`."""
     fits = names.str.contains(_IRI) & ~names.str.starts_with(PACKED)
     if keep_blank:
         fits |= names.str.contains(_LABEL)
     return pack_names(names, ~fits)
 
 
-def pack_names(names: pl.Series, odd: pl.Series) -> pl.Series:
-    """The names, those that are `odd` (n,) packed; `decode_names` gives back all of them."""
-    if not bool(odd.any()):
+def pack_names(names: pl.Series, needs_packing: pl.Series) -> pl.Series:
+    """Pack the names where `needs_packing` (n,) is true; `decode_names` restores them."""
+    if not bool(needs_packing.any()):
         return names
-    packed = [PACKED + quote(name, safe="/") if is_odd else None for name, is_odd in zip(names, odd, strict=True)]
+    rows = zip(names, needs_packing, strict=True)
+    packed = [PACKED + quote(name, safe="/") if is_chosen else None for name, is_chosen in rows]
     return pl.select(pl.coalesce(pl.Series(packed, dtype=pl.String), names)).to_series()
 
 
 def decode_names(names: pl.Series) -> pl.Series:
-    """The inverse of `encode_names`; names that were never packed stay as they are."""
+    """Decode packed names; other names stay as they are."""
     packed = names.str.starts_with(PACKED)
     if not bool(packed.any()):
         return names
@@ -50,17 +51,17 @@ def decode_names(names: pl.Series) -> pl.Series:
 
 
 def nameless(number: int) -> str:
-    """The name of the blank node with this number."""
+    """Return the name of the blank node with this number."""
     return f"_:[{number}]"
 
 
 def highest_number(names: pl.Series) -> int:
-    """The highest number of a nameless blank node among the names; 0 without any."""
+    """Find the highest number of a nameless blank node among the names; 0 if there is none."""
     return int(names.str.extract(_NAMELESS).cast(pl.Int64).max() or 0)  # type: ignore[arg-type]
 
 
 def renumbered(names: pl.Series, offset: int) -> pl.Series:
-    """The names, those of nameless blank nodes with numbers higher by `offset`."""
+    """Raise the numbers of nameless blank nodes by `offset`; other names stay as they are."""
     if not offset or not bool(names.str.starts_with("_:[").any()):
         return names
     numbers = names.str.extract(_NAMELESS).cast(pl.Int64) + offset

@@ -1,7 +1,7 @@
-"""Read a text file as blocks of whole lines, checked to be text.
+"""Read a text file as blocks of whole lines, and check that it is text.
 
-In: a path. Out: blocks of about 8 MB that end with a line break, each with the number of its first line, without
-byte-order marks. Bytes that are not UTF-8, NUL bytes and endless lines are an `InputError` with their line.
+In: a path. Out: blocks of about 8 MB that end with a line break, without byte-order marks, and the number of the first
+line of each block. Bytes that are not UTF-8, NUL bytes and endless lines are an `InputError` that names the line.
 Memory: two blocks.
 """
 
@@ -19,10 +19,10 @@ from largegnn.errors import InputError
 __all__ = ["LineBlock", "LineEnds", "line_blocks", "location", "table_line_ends", "with_line_feeds"]
 
 _BLOCK = 1 << 23
-_LONGEST_LINE = 1 << 25
+_MAX_LINE_BYTES = 1 << 25
 _HEAD = 1 << 22
 _LINE_END = re.compile(rb"\r\n|\r|\n")
-_MANY_RETURNS = re.compile(rb"(?<!\r)\r+\n")  # what a second conversion of line ends leaves
+_MANY_RETURNS = re.compile(rb"(?<!\r)\r+\n")  # a second conversion of line ends to CRLF leaves CR CR LF
 
 # any: LF, CRLF and CR end lines. lf: LF and CRLF; CR alone is part of the text.
 LineEnds = Literal["any", "lf"]
@@ -30,7 +30,10 @@ LineEnds = Literal["any", "lf"]
 
 @dataclass(frozen=True)
 class LineBlock:
-    """Whole lines as in the file, the last one ended too; `first_line` counts from 1, `num_marks` is the first's."""
+    """Whole lines of a file, all with a line end; `first_line` counts from 1.
+
+    `num_marks` counts the byte-order marks removed before the block, 0 except for the first block.
+    """
 
     text: bytes
     first_line: int
@@ -38,27 +41,29 @@ class LineBlock:
 
 
 def location(path: Path, line: int) -> str:
-    """A place in a file, as errors name it."""
+    """Format a line of a file for messages."""
     return f"{path}, line {line:,}"
 
 
 def line_blocks(path: Path, ends: LineEnds = "any") -> Iterator[LineBlock]:
-    """Read a text file in blocks."""
+    """Read a text file in blocks of whole lines."""
     num_marks, chunks = without_marks(read_chunks(path))
-    first_line, rest = 1, b""
+    first_line = 1
+    rest = b""
     with as_stream(chunks) as stream:
         while chunk := stream.read(_BLOCK):
             text = rest + chunk
             end = text.rfind(b"\n") + 1
-            if ends == "any":  # a CR at the very end may belong to a LF that comes next
+            if ends == "any":  # a CR at the very end may be followed by LF in the next chunk
                 end = max(end, text.rfind(b"\r", 0, len(text) - 1) + 1)
             text, rest = text[:end], text[end:]
             if text:
                 yield LineBlock(_checked(path, text, first_line, ends), first_line, num_marks)
-                first_line, num_marks = first_line + _count_lines(text, ends), 0
-            if len(rest) > _LONGEST_LINE:
+                first_line += _count_lines(text, ends)
+                num_marks = 0
+            if len(rest) > _MAX_LINE_BYTES:
                 raise InputError(
-                    f"a line is longer than {_LONGEST_LINE:,} bytes",
+                    f"a line is longer than {_MAX_LINE_BYTES:,} bytes",
                     where=location(path, first_line),
                     fix="check that this is the right file, and that its lines end with line breaks",
                 )
@@ -68,13 +73,16 @@ def line_blocks(path: Path, ends: LineEnds = "any") -> Iterator[LineBlock]:
 
 
 def table_line_ends(path: Path) -> LineEnds:
-    """In tables without quoting, CR alone ends lines only where the file has no LF; else it belongs to a name."""
+    """Decide how lines end in a table without quoting: a lone CR ends lines only if there is no LF near the beginning.
+
+    Otherwise a CR belongs to a name.
+    """
     head = read_head(path, _HEAD)
     return "any" if b"\r" in head and b"\n" not in head else "lf"
 
 
 def with_line_feeds(text: bytes, ends: LineEnds = "any") -> bytes:
-    """Lines that end with LF alone."""
+    """Convert all line ends to LF."""
     if b"\r" not in text:
         return text
     if ends == "any":

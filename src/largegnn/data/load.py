@@ -1,10 +1,10 @@
 """Load an `AlignmentTask` from files (stage `load`).
 
 In: the input files, and the `data` settings. Out: the task, the names of its ids, its literals, and a summary
-of what was read, dropped and noticed. Both calling forms and every format end in the same few lines below, so the same
-data gives the same task however it was written.
-Without literals an entity that has nothing else is left out, and the task is that of the structure alone; with them a
-pair may come without seeds.
+of what was read and dropped. Every calling form and every format passes through `load_pair`, so that the same data
+gives the same task however it was written.
+Without literals, entities that have only literals are left out, and the task depends on the structure alone; with
+literals, a pair may come without seeds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["LoadSummary", "LoadedPair", "load_pair"]
 
 @dataclass(frozen=True)
 class LoadedPair:
-    """A task, the names of its ids, their literals, and what was counted on the way."""
+    """A task, the names of its ids, the literals of its entities, and the counts of loading."""
 
     task: AlignmentTask
     names: TaskNames
@@ -57,36 +57,37 @@ def load_pair(given: DataInput, settings: DataSettings | None = None, *, keep_li
     source, target = (read_side(files, side, settings, keep_literals) for side in (0, 1))
     links = {split: read_named_links(path, link_translator(source, target)) for split, path in _link_files(files)}
     num_repeats = sum(named.num_repeats for named in links.values())
-    num_others = sum(named.counts.other_statements for named in links.values())
-    links, num_skipped = _keep_known(links, (source.known(), target.known()), files, settings)
+    num_other_statements = sum(named.counts.other_statements for named in links.values())
+    links, num_skipped = _keep_known(links, (source.mentioned_entities(), target.mentioned_entities()), files, settings)
 
-    source_ids = source.numbered([named.frame["source"] for named in links.values()], salt=1)
-    target_ids = target.numbered([named.frame["target"] for named in links.values()], salt=2)
-    both = TwoSides(source_ids, target_ids)
-    names, literals = both.names(), both.literals()
+    # The salts differ, so that equal names of the two sides do not get similar ids.
+    numbered_source = source.numbered([named.frame["source"] for named in links.values()], salt=1)
+    numbered_target = target.numbered([named.frame["target"] for named in links.values()], salt=2)
+    two_sides = TwoSides(numbered_source, numbered_target)
+    names, literals = two_sides.names(), two_sides.literals()
     splits, num_held_out = _split(
-        dict(zip(links, number_links(list(links.values()), both.entities), strict=True)), settings
+        dict(zip(links, number_links(list(links.values()), two_sides.entities), strict=True)), settings
     )
-    accepted, rejected = _apply_decisions(files, splits, both.entities, settings)
+    accepted, rejected = _apply_decisions(files, splits, two_sides.entities, settings)
     check_splits(splits, names.entities.__getitem__, need_seeds=files.decisions is None and files.has_seeds)
-    task = both.task(splits, reviewed=accepted, forbidden=rejected)
+    task = two_sides.task(splits, reviewed=accepted, forbidden=rejected)
 
-    def each(count: Callable[[Side, NumberedSide], int]) -> tuple[int, int]:
-        return count(source, source_ids), count(target, target_ids)
+    def of_sides(count: Callable[[Side, NumberedSide], int]) -> tuple[int, int]:
+        return count(source, numbered_source), count(target, numbered_target)
 
     summary = LoadSummary(
         layout=files.layout,
         read=(source.counts, target.counts),
-        num_triples_read=each(lambda side, _: len(side.graph.triples)),
-        num_duplicate_triples=each(lambda side, ids: len(side.graph.triples) - len(ids.triples)),
-        num_attribute_triples=each(lambda side, _: side.graph.num_attribute_triples),
-        num_attribute_only_entities=each(lambda _, ids: ids.num_alone),
-        num_isolated_entities=each(lambda _, ids: ids.count_isolated()),
+        num_triples_read=of_sides(lambda side, _: len(side.graph.triples)),
+        num_duplicate_triples=of_sides(lambda side, numbered: len(side.graph.triples) - len(numbered.triples)),
+        num_attribute_triples=of_sides(lambda side, _: side.graph.num_attribute_triples),
+        num_attribute_only_entities=of_sides(lambda _, numbered: numbered.num_alone),
+        num_isolated_entities=of_sides(lambda _, numbered: numbered.count_isolated()),
         num_literals=literals.num_of_sides(task.num_source_entities),
         num_predicates=literals.num_predicates_of_sides(task.num_source_entities),
-        num_unknown_names=each(lambda _, ids: ids.num_unknown_names),
-        num_repeated_keys=each(lambda side, _: side.graph.num_listed - len(side.graph.listed_entities)),
-        num_other_link_statements=num_others,
+        num_unknown_names=of_sides(lambda _, numbered: numbered.num_unknown_names),
+        num_repeated_keys=of_sides(lambda side, _: side.graph.num_listed - len(side.graph.listed_entities)),
+        num_other_link_statements=num_other_statements,
         num_repeated_links=num_repeats,
         num_skipped_links=num_skipped,
         num_many_to_one_links=count_many_to_one(np.concatenate([splits["train"], splits["valid"]])),
@@ -101,10 +102,13 @@ def load_pair(given: DataInput, settings: DataSettings | None = None, *, keep_li
 def _apply_decisions(
     files: PairFiles, splits: dict[str, IntArray], entities: tuple[pl.Series, pl.Series], settings: DataSettings
 ) -> tuple[IntArray, IntArray]:
-    """Accepted pairs join the train links and leave the others; rejected ones leave the train and valid links."""
+    """Move accepted pairs from the other splits to the train links; drop rejected pairs from the train and valid links.
+
+    `splits` is changed in place. Returns the accepted and the rejected pairs.
+    """
     if files.decisions is None:
-        none = np.empty((0, 2), dtype=np.int32)
-        return none, none
+        no_pairs = np.empty((0, 2), dtype=np.int32)
+        return no_pairs, no_pairs
     accepted, rejected = decision_ids(files.decisions, *entities, skip_unknown=settings.skip_unknown)
     for split in ("valid", "test"):
         splits[split] = splits[split][~are_among(splits[split], accepted)]
@@ -132,10 +136,11 @@ def _link_files(files: PairFiles) -> list[tuple[str, Path]]:
 def _keep_known(
     links: dict[str, NamedLinks], known: tuple[pl.Series, pl.Series], files: PairFiles, settings: DataSettings
 ) -> tuple[dict[str, NamedLinks], int]:
-    """Drop unknown seeds if the settings say so. Unknown test links stay: each counts as a miss."""
-    kept, num_skipped = {}, 0
-    found = check_known(list(links.values()), known, strict=files.strict_links and not settings.skip_unknown)
-    for (split, named), is_known in zip(links.items(), found, strict=True):
+    """Drop unknown links if the settings say so. Unknown test links are kept: each of them counts as a miss."""
+    kept = {}
+    num_skipped = 0
+    masks = check_known(list(links.values()), known, strict=files.strict_links and not settings.skip_unknown)
+    for (split, named), is_known in zip(links.items(), masks, strict=True):
         if settings.skip_unknown and split != "test":
             num_skipped += int((~is_known).sum())
             named = replace(named, frame=named.frame.filter(pl.Series(is_known)))
@@ -144,7 +149,7 @@ def _keep_known(
 
 
 def _split(links: dict[str, IntArray], settings: DataSettings) -> tuple[dict[str, IntArray], int]:
-    """The three splits, and how many seeds were held out as valid links."""
+    """Return the three splits, and how many seeds were held out as valid links."""
     if "all" in links:
         return dict(zip(("train", "valid", "test"), split_all_links(links["all"]), strict=True)), 0
     empty = np.empty((0, 2), dtype=np.int32)

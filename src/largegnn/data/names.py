@@ -1,7 +1,7 @@
-"""Find entities by name: an id for a name, and near names for an unknown one.
+"""Find entities by name: the id of a name, and similar names for an unknown one.
 
-In: the names of both graphs. Out: ids. Cost: one column of all names, made at the first question; then a pass over it
-for each name, some milliseconds at a million, or one for many names at once.
+In: the names of both graphs. Out: ids. Cost: all names are converted to one column at the first query. Then `find`
+takes a pass over the column, a few milliseconds for a million names; `find_all` takes one pass for many names.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ __all__ = ["EntityNames"]
 
 
 class EntityNames:
-    """The names of the entities of both sides, the first `num_sources` being the source's."""
+    """The names of the entities of both sides; the first `num_sources` belong to the source."""
 
     def __init__(self, names: StringTable, num_sources: int) -> None:
         self._names, self._num_sources = names, num_sources
 
     def find(self, name: str, side: str | None = None) -> int:
-        """The id of a name; `side` is needed where both graphs have it. An unknown name gets near ones."""
+        """Return the id of a name; `side` is needed if both graphs have it. The error suggests similar names."""
         if side not in (None, "source", "target"):
             raise InputError(f"there is no side {side!r}", expected="source or target")
-        same: list[int] = (self._column == _plain(name)).arg_true().to_list()
-        ids = [index for index in same if side in (None, self._side(index))]
+        matches: list[int] = (self._column == _plain(name)).arg_true().to_list()
+        ids = [index for index in matches if side in (None, self._side(index))]
         if len(ids) == 1:
             return ids[0]
         if ids:
@@ -46,22 +46,22 @@ class EntityNames:
         )
 
     def find_all(self, names: Sequence[str], side: str) -> IntArray:
-        """The ids of names of one side (k,), -1 for those it does not have."""
+        """Return the ids of names of one side (k,), -1 for a name that the side does not have."""
         import polars as pl
 
         from largegnn.data.vocabulary import lookup
 
         wanted = pl.Series([_plain(name) for name in names], dtype=pl.String)
         first, last = (0, self._num_sources) if side == "source" else (self._num_sources, len(self._names))
-        found = lookup(wanted, self._column[first:last]).astype(np.int64)
-        return np.where(found < 0, found, found + first)
+        positions = lookup(wanted, self._column[first:last]).astype(np.int64)
+        return np.where(positions < 0, positions, positions + first)
 
     def prepare(self) -> None:
-        """Make the column of names now, for many names to find."""
-        _ = self._column
+        """Make the column of names now, so that later queries are fast."""
+        _ = self._column  # a cached property
 
     def near(self, name: str) -> list[str]:
-        """Names that resemble this one, the likeliest first."""
+        """Find names that resemble a name, the most likely first."""
         from largegnn.data.near import near_names
 
         return [repr(shown(found)) for found in near_names([_plain(name)], self._column).get(_plain(name), [])]
@@ -77,5 +77,5 @@ class EntityNames:
 
 
 def _plain(name: str) -> str:
-    """A name as text; the shell may give half a character, which becomes one that no name has."""
+    """Replace bytes that are not UTF-8, as the shell may pass them, by the replacement character."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

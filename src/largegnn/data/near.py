@@ -1,9 +1,9 @@
-"""Find names that resemble an unknown one, which may be mistyped or written differently.
+"""Find names that resemble an unknown name, which may be mistyped or written differently.
 
-In: a few names and all known ones. Out: some of these for each, the likeliest first. First come those with the
-same local name (`dbr:Paris` and `http://dbpedia.org/resource/Paris`; case, percent-escapes and underscores aside), then
-those whose local name differs by a letter or two and begins alike. Cost: one pass over the names, about a second for a
-million; only a bounded number of candidates is compared letter by letter.
+In: a few names and all known names. Out: for each name some similar known names, the most likely first: first names
+with the same local name (`dbr:Paris` and `http://dbpedia.org/resource/Paris`; case, percent-escapes and underscores are
+ignored), then names whose local name begins alike and differs by a letter or two. Cost: one pass over the known names,
+about a second for a million; only a bounded number of candidates is compared letter by letter.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import polars as pl
 
 __all__ = ["is_prefixed", "local_name", "near_names"]
 
-_MOST = 3
-_MOST_COMPARED = 2_000
-_LONGEST_COMPARED = 200
-_ALIKE = 0.8  # share of letters in common, as difflib counts
+_MAX_NEAR = 3
+_MAX_COMPARED = 2_000
+_MAX_COMPARED_CHARS = 200
+_MIN_SIMILARITY = 0.8  # difflib's ratio: about the share of letters in common
 _LOCAL = r"([^/#]+)[/#]?$"
 _PREFIX = r"^[A-Za-z][\w.-]*:"
 _PREFIXED = rf"{_PREFIX}[^/\s]"
@@ -31,28 +31,28 @@ def is_prefixed(names: pl.Series) -> pl.Series:
 
 
 def local_name(names: pl.Series) -> pl.Series:
-    """What follows the last slash or hash, or behind the prefix; in small letters, underscores as spaces."""
+    """Extract what follows the last slash or hash, or the prefix; in small letters, with spaces for underscores."""
     local = names.str.extract(_LOCAL).fill_null("").str.replace(_PREFIX, "")
     return local.str.to_lowercase().str.replace_all("_", " ", literal=True)
 
 
-def near_names(names: Iterable[str], known: pl.Series, most: int = _MOST) -> dict[str, list[str]]:
-    """For each name at most `most` of the known ones that resemble it; names that nothing resembles are left out."""
+def near_names(names: Iterable[str], known: pl.Series, maximum: int = _MAX_NEAR) -> dict[str, list[str]]:
+    """Find for each name at most `maximum` known names that resemble it; names without any are left out."""
     table = pl.DataFrame({"name": known, "local": local_name(known)})
-    near = {name: _near(name, table, most) for name in names if len(name) <= _LONGEST_COMPARED}
-    return {name: found for name, found in near.items() if found}
+    near_of = {name: _near(name, table, maximum) for name in names if len(name) <= _MAX_COMPARED_CHARS}
+    return {name: near for name, near in near_of.items() if near}
 
 
-def _near(name: str, table: pl.DataFrame, most: int) -> list[str]:
+def _near(name: str, table: pl.DataFrame, maximum: int) -> list[str]:
     wanted = str(local_name(pl.Series([name])).item())
     if not wanted:
         return []
-    spelled = pl.col("local").is_in(sorted({wanted, unquote(wanted), quote(wanted).lower(), quote(wanted, "").lower()}))
-    same = table.filter(spelled)["name"].head(most).sort().to_list()
+    is_same = pl.col("local").is_in(sorted({wanted, unquote(wanted), quote(wanted).lower(), quote(wanted, "").lower()}))
+    same = table.filter(is_same)["name"].head(maximum).sort().to_list()
     length = pl.col("local").str.len_chars()
     begins_alike = pl.col("local").str.starts_with(wanted[:2])
-    candidates = table.filter(~spelled & begins_alike & length.is_between(len(wanted) - 3, len(wanted) + 3))
-    candidates = candidates.head(_MOST_COMPARED)
-    alike = difflib.get_close_matches(wanted, candidates["local"].unique(maintain_order=True), most, _ALIKE)
-    rows = sorted((alike.index(local), found) for found, local in candidates.rows() if local in alike)
-    return [*same, *(found for _, found in rows)][:most]
+    candidates = table.filter(~is_same & begins_alike & length.is_between(len(wanted) - 3, len(wanted) + 3))
+    candidates = candidates.head(_MAX_COMPARED)
+    alike = difflib.get_close_matches(wanted, candidates["local"].unique(maintain_order=True), maximum, _MIN_SIMILARITY)
+    ranked = sorted((alike.index(local), known) for known, local in candidates.rows() if local in alike)
+    return [*same, *(known for _, known in ranked)][:maximum]

@@ -1,9 +1,10 @@
 """Read Parquet: the columns of triples, links or names, found by their names, or a row for each entity.
 
-In: a path. Out: batches of half a million rows. Text and whole numbers are accepted as names. The columns may be called
-as in TSV and CSV headers, in any order; other columns are ignored.
-A damaged file can end the process that reads it, so another one reads it first (`parquet_check.py`), within bounds. To
-start that takes a quarter of a second, to read a million rows a tenth, to pass them between processes ten times that.
+In: a path. Out: batches of half a million rows. Text and whole numbers are accepted as names. The columns may have the
+names of TSV and CSV headers, in any order; other columns are ignored.
+A damaged file can end the process that reads it, so another process reads it first (`parquet_check.py`), with bounded
+time and memory. Starting that process takes a quarter of a second, and reading a million rows a tenth; passing the rows
+between processes would take a second, so they are read twice.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ __all__ = ["PARQUET"]
 _log = logging.getLogger(__name__)
 _ROWS = 500_000
 _MAGIC = b"PAR1"
-_SPARE_SECONDS, _SECONDS_PER_MB = 60, 10
+_BASE_SECONDS, _SECONDS_PER_MB = 60, 10
 _CHECK = Path(__file__).with_name("parquet_check.py")
 _NO_VALUES = ("List", "Array", "Struct", "Object", "Binary", "Null")
 _XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -62,9 +63,9 @@ _Batch = TypeVar("_Batch")
 
 
 def _read(path: Path, roles: Roles, convert: Callable[[Rows], _Batch]) -> Iterator[_Batch]:
-    """The batches of a file with columns for all `roles`."""
+    """Read the batches of a file with columns for all `roles`."""
     with _checked(path) as plain:
-        columns = _pick(path, plain, roles)
+        columns = _find_columns(path, plain, roles)
         for rows, first_row in _rows(path, plain, columns):
             if roles is NAMES:
                 rows = replace(rows, frame=rows.frame.with_columns(pl.col("name").fill_null("")))
@@ -74,7 +75,7 @@ def _read(path: Path, roles: Roles, convert: Callable[[Rows], _Batch]) -> Iterat
 
 
 def _read_entities(path: Path, key: str) -> Iterator[TripleBatch]:
-    """Rows of a Parquet file as entities; columns that hold no plain values are left out."""
+    """Read the rows of a Parquet file as entities; columns that hold no plain values are left out."""
     with _checked(path) as plain:
         columns = _columns(plain)
         find_key(path, list(columns), key)
@@ -92,12 +93,12 @@ def _read_entities(path: Path, key: str) -> Iterator[TripleBatch]:
 
 
 def _columns(plain: Path) -> dict[str, str]:
-    """The type of each column."""
+    """Return the type of each column."""
     return {name: str(dtype) for name, dtype in pl.scan_parquet(plain, glob=False).collect_schema().items()}
 
 
 def _rows(path: Path, plain: Path, columns: Mapping[str, str]) -> Iterator[tuple[Rows, int]]:
-    """The columns as text, by our names for them, some rows at a time, and the number of rows before."""
+    """Read batches of rows as text, renamed to our column names; yields the number of rows before each batch too."""
     table = pl.scan_parquet(plain, glob=False)
     texts = table.select(pl.col(column).cast(pl.String).alias(name) for name, column in columns.items())
     for first_row in range(0, int(table.select(pl.len()).collect().item()), _ROWS):
@@ -126,7 +127,7 @@ def _refuse_no_names(path: Path, name: str, dtype: str) -> None:
 
 @contextmanager
 def _checked(path: Path) -> Iterator[Path]:
-    """The path of a plain Parquet file that can be read: the one given, or a scratch file with decompressed bytes."""
+    """Check a file and yield the path of plain Parquet: the file itself, or a scratch file with decompressed bytes."""
     if compression_of(path) is None:
         _check(path, path)
         yield path
@@ -140,7 +141,7 @@ def _checked(path: Path) -> Iterator[Path]:
 
 
 def _check(path: Path, plain: Path) -> None:
-    """Read the file in another process, which it may end."""
+    """Read the file in another process, because a damaged file may end the process."""
     with plain.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - len(_MAGIC)))
         if file.read() != _MAGIC:
@@ -150,17 +151,17 @@ def _check(path: Path, plain: Path) -> None:
                 expected=f"a file that ends with {_MAGIC.decode()}",
                 fix="fetch or make the file again",
             )
-    # One thread: more would take more memory than the rows.
+    # One thread, because more threads would take more memory than the rows.
     environment = {**os.environ, "POLARS_MAX_THREADS": "1", "RUST_BACKTRACE": "0"}
     command = [sys.executable, "-P", os.fspath(_CHECK), os.fspath(plain)]
-    seconds = _SPARE_SECONDS + _SECONDS_PER_MB * (plain.stat().st_size >> 20)
+    seconds = _BASE_SECONDS + _SECONDS_PER_MB * (plain.stat().st_size >> 20)
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, timeout=seconds, check=False)
+        result = subprocess.run(command, env=environment, capture_output=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
         raise _damaged(path, f"reading it takes more than {seconds} s") from None
-    if done.returncode:
-        lines = done.stderr[-10_000:].decode("utf-8", "replace").strip().splitlines()
-        ended = f"reading it ended with {signal.Signals(-done.returncode).name}: " if done.returncode < 0 else ""
+    if result.returncode:
+        lines = result.stderr[-10_000:].decode("utf-8", "replace").strip().splitlines()
+        ended = f"reading it ended with {signal.Signals(-result.returncode).name}: " if result.returncode < 0 else ""
         raise _damaged(path, ended + (lines[-1] if lines else "no reason given"))
 
 
@@ -173,8 +174,8 @@ def _damaged(path: Path, reason: str) -> InputError:
     )
 
 
-def _pick(path: Path, plain: Path, roles: Roles) -> dict[str, str]:
-    """The column for each role, by name."""
+def _find_columns(path: Path, plain: Path, roles: Roles) -> dict[str, str]:
+    """Find the column for each role by name."""
     kinds = _columns(plain)
     words = list(kinds)
     picked = pick_columns(words, roles)
@@ -184,7 +185,7 @@ def _pick(path: Path, plain: Path, roles: Roles) -> dict[str, str]:
             where=str(path),
             expected=" or ".join(", ".join(header) for header in roles.headers[:4]),
             found=listed(words, 10) or "no columns",
-            fix="rename the columns; of a table with a row for each entity, name the key column with --source-key or "
+            fix="rename the columns; if the table has a row for each entity, name the key column with --source-key or "
             "--target-key"
             if roles is TRIPLES
             else "rename the columns",

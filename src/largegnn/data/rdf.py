@@ -3,10 +3,10 @@
 In: a path. Out: batches of triples between names (IRIs without brackets, blank nodes as `_:label`) and of literals;
 graph names and statements about triples are left out and counted. IRIs are not validated: many in real dumps are
 invalid. Links are the statements owl:sameAs and skos:exactMatch.
-N-Triples and N-Quads must have one statement a line, so that a literal without its closing quote cannot take in the
-lines that follow. Short text may abbreviate long names (a prefix, a base): a file is refused once its names take much
-in all and very much for what was read of it. Cost: two seconds for a million triples, one if most lines hold three
-IRIs.
+N-Triples and N-Quads must have one statement per line, so that a literal without its closing quote cannot swallow the
+next lines. Short text may abbreviate long names (by a prefix or a base): a file is refused if its names take much
+memory, and very much compared with its text. Cost: two seconds for a million triples, one second if most lines hold
+three IRIs.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from largegnn.data.columns import is_same_as
 from largegnn.data.compression import as_stream, read_chunks, without_marks
 from largegnn.data.iri import nameless
 from largegnn.data.lines import LineBlock, line_blocks, location, with_line_feeds
-from largegnn.data.literal_syntax import LONGEST_VALUE
-from largegnn.data.rdf_text import DEEPEST, INVALID_TAG, TokenFilter
+from largegnn.data.literal_syntax import MAX_VALUE_CHARS
+from largegnn.data.rdf_text import INVALID_TAG, MAX_DEPTH, TokenFilter
 from largegnn.data.shown import shown
 from largegnn.errors import InputError
 
@@ -37,60 +37,62 @@ _FORMS = {"nt": ox.RdfFormat.N_TRIPLES, "nq": ox.RdfFormat.N_QUADS, "ttl": ox.Rd
 _IRI = r'<([^\x00-\x20<>"{}|^`\\]+)>'
 _GAP = r"[ \t]*"
 _BEGIN = rf"^{_GAP}{_IRI}{_GAP}{_IRI}{_GAP}{_IRI}{_GAP}"
-# Three IRIs, as in most lines of most files: taken from the line in half the time the parser needs for its objects.
+# Three IRIs, as in most lines of most files: an expression takes half the time of the parser, which creates objects.
 _PLAIN_LINE = {"nt": rf"{_BEGIN}\.{_GAP}$", "nq": rf"{_BEGIN}(?:{_IRI}{_GAP})?\.{_GAP}$"}
 _BATCH = 250_000
 _BATCH_BYTES = 1 << 25
-# With prefixes of a hundred bytes and every abbreviation there is, names take some fifty times the text.
-_MOST_EXPANSION = 200
+# With prefixes of a hundred bytes and all abbreviations of Turtle, names take about fifty times the text.
+_MAX_EXPANSION = 200
 _ALWAYS_ALLOWED = 1 << 26
-_PLACE = re.compile(r"^Parser error at line \d+ (between columns|column) [\d and]+: ")
-# Escapes of half a pair of surrogates, or of no character; kept is what `kept` matches.
-_NO_CHARACTER = re.compile(
+_POSITION = re.compile(r"^Parser error at line \d+ (between columns|column) [\d and]+: ")
+# Escapes of half a surrogate pair, or of no character. What the group `kept` matches is valid and stays as it is.
+_INVALID_ESCAPE = re.compile(
     rb"(?P<kept>\\\\|\\u[Dd][89ABab]\w\w\\u[Dd][C-Fc-f]\w\w)"
     rb"|\\u[Dd][89A-Fa-f][0-9A-Fa-f]{2}|\\U(?!000[0-9A-Fa-f]|0010)[0-9A-Fa-f]{8}|\\U0000[Dd][89A-Fa-f][0-9A-Fa-f]{2}"
 )
-# Labels that the parser draws for nodes without one, and labels in a file that look like those.
-_DRAWN = re.compile(r"[0-9a-f]{20,32}")
-_WRITTEN = re.compile(rb"_:([0-9a-f]{20,32})")
-_OVERLAP = 64  # bytes of a chunk that are searched again with the next
+# Random labels that the parser gives nodes without a label, and labels in a file that look like random labels.
+_RANDOM_LABEL = re.compile(r"[0-9a-f]{20,32}")
+_SIMILAR_LABEL = re.compile(rb"_:([0-9a-f]{20,32})")
+_OVERLAP = 64  # bytes of a chunk that are searched again with the next chunk
 
 BlankName = Callable[[str], str]
 
 
 def read_line_block(path: Path, block: LineBlock, form: str) -> list[TripleBatch]:
-    """The statements of a block of N-Triples or N-Quads: plain lines by an expression, all others by the parser."""
+    """Parse a block of N-Triples or N-Quads: plain lines by a regular expression, all other lines by pyoxigraph."""
     text = with_line_feeds(block.text)[:-1].decode("utf-8")
     lines = pl.Series("line", [text]).str.split("\n").explode()
-    found = lines.str.extract_groups(_PLAIN_LINE[form]).struct.unnest()
-    plain, others = found.filter(found["1"].is_not_null()), found["1"].is_null()
+    groups = lines.str.extract_groups(_PLAIN_LINE[form]).struct.unnest()
+    plain = groups.filter(groups["1"].is_not_null())
+    is_other = groups["1"].is_null()
     check_names({"head": plain["1"], "relation": plain["2"], "tail": plain["3"]}, lambda _: str(path))
-    rest = pl.DataFrame({"line": lines.filter(others), "number": others.arg_true() + block.first_line})
-    blank, comment = rest["line"].str.contains(r"^[ \t]*$"), rest["line"].str.contains(r"^[ \t]*#")
+    rest = pl.DataFrame({"line": lines.filter(is_other), "number": is_other.arg_true() + block.first_line})
+    is_blank = rest["line"].str.contains(r"^[ \t]*$")
+    is_comment = rest["line"].str.contains(r"^[ \t]*#")
     counts = ReadCounts(
         block.num_marks,
-        blank_lines=int(blank.sum()),
-        comment_lines=int(comment.sum()),
+        blank_lines=int(is_blank.sum()),
+        comment_lines=int(is_comment.sum()),
         graph_names=plain["4"].count() if "4" in plain.columns else 0,
     )
     batch = TripleBatch(plain["1"], plain["2"], plain["3"], counts=counts)
-    return [batch, *_parse_lines(path, rest.filter(~(blank | comment)), form)]
+    return [batch, *_parse_lines(path, rest.filter(~(is_blank | is_comment)), form)]
 
 
 def _parse_lines(path: Path, lines: pl.DataFrame, form: str) -> list[TripleBatch]:
-    """The statements of lines (`line`, `number`), one each; if the whole cannot be parsed, line by line."""
-    for line, number in lines.filter(pl.col("line").str.count_matches("<<", literal=True) > DEEPEST).rows():
+    """Parse lines (`line`, `number`) of one statement each: all at once, or line by line if that fails."""
+    for line, number in lines.filter(pl.col("line").str.count_matches("<<", literal=True) > MAX_DEPTH).rows():
         TokenFilter(location(path, number)).feed(line.encode("utf-8"))  # refuses terms nested too deep
     text = "\n".join(lines["line"]).encode("utf-8")
     try:
-        found = list(batches(path, ox.parse(input=text, format=_FORMS[form], lenient=True)))
-        if sum(map(_num_statements, found)) == len(lines):
-            return [_closed(path, batch) for batch in found]
+        parsed = list(batches(path, ox.parse(input=text, format=_FORMS[form], lenient=True)))
+        if sum(map(_num_statements, parsed)) == len(lines):
+            return [_closed(path, batch) for batch in parsed]
     except (SyntaxError, ValueError, MemoryError):
         pass
     broken: list[int] = []
-    found = [_closed(path, batch) for batch in batches(path, _parse_each(path, lines, form, broken))]
-    return [*found, TripleBatch(counts=ReadCounts(broken_languages=len(broken)))]
+    parsed = [_closed(path, batch) for batch in batches(path, _parse_each(path, lines, form, broken))]
+    return [*parsed, TripleBatch(counts=ReadCounts(broken_languages=len(broken)))]
 
 
 def _num_statements(batch: TripleBatch) -> int:
@@ -98,7 +100,7 @@ def _num_statements(batch: TripleBatch) -> int:
 
 
 def _parse_each(path: Path, lines: pl.DataFrame, form: str, broken: list[int]) -> Iterator[Any]:
-    """The statements line by line, invalid language tags and escapes fixed; `broken` gets the lines of such tags."""
+    """Parse line by line, and fix invalid language tags and escapes; `broken` gets the line number of each such tag."""
     for text, number in lines.iter_rows():
         line = text.encode("utf-8")
         try:
@@ -106,7 +108,7 @@ def _parse_each(path: Path, lines: pl.DataFrame, form: str, broken: list[int]) -
         except (SyntaxError, ValueError, MemoryError):
             tokens = TokenFilter(location(path, number))
             fixed = tokens.feed(line + b"  ") + tokens.finish()
-            fixed = _NO_CHARACTER.sub(lambda found: found["kept"] or rb"\uFFFD", fixed)
+            fixed = _INVALID_ESCAPE.sub(lambda match: match["kept"] or rb"\uFFFD", fixed)
             broken += [number] * tokens.num_broken
             with _refusing(path, form, number):
                 statement = _statement(fixed, form)
@@ -114,15 +116,15 @@ def _parse_each(path: Path, lines: pl.DataFrame, form: str, broken: list[int]) -
 
 
 def _statement(line: bytes, form: str) -> list[Any]:
-    found = list(ox.parse(input=line, format=_FORMS[form], lenient=True))
-    if not found:
+    statements = list(ox.parse(input=line, format=_FORMS[form], lenient=True))
+    if not statements:
         raise SyntaxError("the statement does not end on its line")
-    return found
+    return statements
 
 
 @contextmanager
 def _refusing(path: Path, form: str, line: int | None = None) -> Iterator[None]:
-    """Turn errors of the parser into `InputError`; `line` is given where the parser has a single line."""
+    """Turn errors of the parser into `InputError`; `line` is given if the parser reads a single line."""
     problem = f"the file is not valid {_FORMS[form].name}"
     try:
         yield
@@ -130,7 +132,7 @@ def _refusing(path: Path, form: str, line: int | None = None) -> Iterator[None]:
         raise InputError(
             problem,
             where=location(path, line or error.lineno or 1),
-            found=shown(_PLACE.sub("", str(error.msg)), 200),
+            found=shown(_POSITION.sub("", str(error.msg)), 200),
             fix="fix the line, or name the right format with --format",
         ) from None
     except MemoryError as error:
@@ -148,18 +150,18 @@ def batches(
     name_blank: BlankName = "_:{}".format,
     num_bytes_read: Callable[[], int] | None = None,
 ) -> Iterator[TripleBatch]:
-    """The statements as batches; `num_bytes_read` gives how much text was read so far."""
+    """Group statements into batches; `num_bytes_read` returns how much text was read so far."""
     total = 0
     while True:
         batch, size = _next_batch(path, quads, name_blank)
         if not _num_statements(batch):
             return
         total += size
-        if num_bytes_read is not None and total > max(_ALWAYS_ALLOWED, _MOST_EXPANSION * num_bytes_read()):
+        if num_bytes_read is not None and total > max(_ALWAYS_ALLOWED, _MAX_EXPANSION * num_bytes_read()):
             raise InputError(
-                "the names take far more room than the text they are written in",
+                "the names take far more memory than the text they are written in",
                 where=str(path),
-                expected=f"at most {_MOST_EXPANSION} times the text, once they take more than "
+                expected=f"at most {_MAX_EXPANSION} times the text, once they take more than "
                 f"{_ALWAYS_ALLOWED >> 20} MiB",
                 found=f"{total >> 20:,} MiB of names in {num_bytes_read():,} bytes",
                 fix="check the prefixes and the base of the file: one of them is very long",
@@ -168,7 +170,7 @@ def batches(
 
 
 def _next_batch(path: Path, quads: Iterator[Any], name_blank: BlankName) -> tuple[TripleBatch, int]:
-    """The next statements as columns, checked, and the characters of their names."""
+    """Collect the next statements as columns, and check them; returns the number of characters in their names too."""
     heads: list[str] = []
     relations: list[str] = []
     tails: list[str] = []
@@ -179,8 +181,8 @@ def _next_batch(path: Path, quads: Iterator[Any], name_blank: BlankName) -> tupl
         head_name = head.value if type(head) is named_node else name_blank(head.value)
         kind = type(tail)
         if kind is literal:
-            # One character more than is kept, so that the cut is noticed and counted.
-            value, datatype = tail.value[: LONGEST_VALUE + 1], tail.datatype.value
+            # One character more than is kept, so that `tidied` notices and counts the cut.
+            value, datatype = tail.value[: MAX_VALUE_CHARS + 1], tail.datatype.value
             literals.append((head_name, relation.value, value, datatype, tail.language or ""))
             size += len(value) + len(datatype)
         elif kind is ox.Triple:
@@ -206,7 +208,7 @@ def _next_batch(path: Path, quads: Iterator[Any], name_blank: BlankName) -> tupl
 
 
 def _closed(path: Path, batch: TripleBatch) -> TripleBatch:
-    """Refuse names with line breaks: where an IRI lacks its bracket, the parser takes in the next line."""
+    """Refuse names with line breaks: if an IRI lacks its closing bracket, the parser continues on the next line."""
     for names in (batch.heads, batch.relations, batch.tails):
         broken = names.filter(names.str.contains("[\r\n]"))
         if len(broken):
@@ -220,9 +222,10 @@ def _closed(path: Path, batch: TripleBatch) -> TripleBatch:
 
 
 class _BlankNames:
-    """Names of blank nodes: their label in the file, or a number where they have none.
+    """Names of blank nodes: the label in the file, or a number for a node without a label.
 
-    The parser draws random labels for nodes without one (`[]`, collections); numbers follow the order of appearance.
+    The parser gives nodes without a label (`[]`, collections) random labels; they are replaced by numbers in order of
+    appearance, so that names do not change from run to run.
     """
 
     def __init__(self, written: set[str]) -> None:
@@ -230,27 +233,29 @@ class _BlankNames:
         self._number_of: dict[str, int] = {}
 
     def __call__(self, label: str) -> str:
-        if not _DRAWN.fullmatch(label) or label in self._written:
+        if not _RANDOM_LABEL.fullmatch(label) or label in self._written:
             return f"_:{label}"
         return nameless(self._number_of.setdefault(label, len(self._number_of) + 1))
 
 
 class _Stream:
-    """The text of a file on its way to the parser; `num_bytes` of it were read, `num_broken` language tags left out.
+    """The text of a file as chunks for the parser; counts the bytes read and the language tags left out.
 
-    A first pass notes which labels are written and whether the text must be filtered, which takes several times as
-    long as to read it.
+    A first pass collects the labels in the file, and finds whether the text must be filtered, since filtering takes
+    several times as long as reading.
     """
 
     def __init__(self, path: Path) -> None:
-        self.num_bytes = self.num_broken = num_terms = 0
+        self.num_bytes = self.num_broken = 0
         self.written: set[str] = set()
-        self._path, self._needs_filter, end = path, False, b""
+        self._path = path
+        self._needs_filter = False
+        num_terms, end = 0, b""
         for chunk in read_chunks(path):
             text = end + chunk
             num_terms += text.count(b"<<") - end.count(b"<<")
-            self._needs_filter |= num_terms > DEEPEST or INVALID_TAG.search(text) is not None
-            self.written.update(label.decode() for label in _WRITTEN.findall(text))
+            self._needs_filter |= num_terms > MAX_DEPTH or INVALID_TAG.search(text) is not None
+            self.written.update(label.decode() for label in _SIMILAR_LABEL.findall(text))
             end = text[-_OVERLAP:]
         self.num_marks, self._chunks = without_marks(read_chunks(path))
 
@@ -264,7 +269,7 @@ class _Stream:
 
 
 def read_stream(path: Path, form: str) -> Iterator[TripleBatch]:
-    """The statements of a file in a format that must be read from beginning to end."""
+    """Read the statements of a file in a format that must be read from beginning to end."""
     text = _Stream(path)
     yield TripleBatch(counts=ReadCounts(byte_order_marks=text.num_marks))
     with as_stream(text) as stream, _refusing(path, form):

@@ -1,7 +1,7 @@
-"""Read files in any format of the table `READERS`, named or recognised: triples, links, names, tables of entities.
+"""Read files of triples, links, names or entities in any format of the table `READERS`, given or recognised.
 
-In: a path. Out: batches of names and literals, checked; or the same in codes, for which blocks of large files are
-parsed side by side (`map_pieces`).
+In: a path. Out: batches of checked names and literals, or the same batches in codes; for codes, the blocks of large
+files are parsed in parallel (`map_pieces`).
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ __all__ = [
 ]
 
 NAME_PREDICATE = "urn:largegnn:name"
-# It looks like a packed name and would be decoded with all others.
+# Written packed, because all names are decoded later and this name looks like a packed one.
 _PACKED_PREDICATE = PACKED + quote(NAME_PREDICATE, safe="/")
-_WORTH_SENDING = 1 << 27  # bytes: some seconds of a processor; the start of a worker takes one or two
-_COMPRESSED = 8  # times the bytes of a compressed file when it is decompressed, about
+_WORTH_SENDING = 1 << 27  # bytes, a few seconds of work for a processor; the start of a worker takes one or two
+_TYPICAL_EXPANSION = 8  # decompressed bytes per compressed byte
 
 
 def read_triples(path: Path, form: str = "auto") -> Iterator[TripleBatch]:
-    """The triples and literals of a file in any format of the table."""
+    """Read the triples and literals of a file in any format of the table."""
     chosen = recognise(path, num_columns=3) if form == "auto" else form
-    with _naming_turtle(path, form, chosen):
+    with _suggesting_turtle(path, form, chosen):
         yield from map(tidied_batch, READERS[chosen].triples(path))
 
 
 def coded_triples(path: Path, form: str, keep_literals: bool) -> Iterator[CodedBatch]:
-    """The triples and literals of a file in codes."""
+    """Read the triples and literals of a file in codes."""
     chosen = recognise(path, num_columns=3) if form == "auto" else form
     blocks = READERS[chosen].blocks
-    with _naming_turtle(path, form, chosen):
+    with _suggesting_turtle(path, form, chosen):
         if blocks is None:
             yield from (CodedBatch.of(batch, keep_literals) for batch in read_triples(path, chosen))
         else:
@@ -65,7 +65,7 @@ def coded_triples(path: Path, form: str, keep_literals: bool) -> Iterator[CodedB
 
 
 def _coded(path: Path, blocks: Iterator[Block], keep_literals: bool) -> Iterator[CodedBatch]:
-    size = path.stat().st_size * (1 if compression_of(path) is None else _COMPRESSED)
+    size = path.stat().st_size * (1 if compression_of(path) is None else _TYPICAL_EXPANSION)
     pieces = ((block,) for block in blocks)
     for batches in map_pieces(code_block, pieces, keep_literals, send=size >= _WORTH_SENDING):
         if isinstance(batches, InputError):
@@ -74,7 +74,7 @@ def _coded(path: Path, blocks: Iterator[Block], keep_literals: bool) -> Iterator
 
 
 def code_block(block: Block, keep_literals: bool) -> list[CodedBatch] | InputError:
-    """The batches of a block in codes, or its error: of several blocks with one, the first is to be named."""
+    """Parse a block into coded batches, or return its error: the caller raises the error of the first block."""
     try:
         return [CodedBatch.of(tidied_batch(batch), keep_literals) for batch in block()]
     except InputError as error:
@@ -82,8 +82,8 @@ def code_block(block: Block, keep_literals: bool) -> list[CodedBatch] | InputErr
 
 
 @contextmanager
-def _naming_turtle(path: Path, form: str, chosen: str) -> Iterator[None]:
-    """Name the other format where Turtle was read as N-Triples, as which it began."""
+def _suggesting_turtle(path: Path, form: str, chosen: str) -> Iterator[None]:
+    """Suggest `--format ttl` if a Turtle file that begins like N-Triples was read as N-Triples."""
     try:
         yield
     except InputError as error:
@@ -99,13 +99,13 @@ def _naming_turtle(path: Path, form: str, chosen: str) -> Iterator[None]:
 
 
 def read_rows(path: Path, key: str, form: str = "auto") -> Iterator[TripleBatch]:
-    """The rows of a table as entities and literals, in any format that has rows; `key` names the key column."""
+    """Read the rows of a table as entities and literals, in any format that has rows; `key` names the key column."""
     form = recognise_table(path) if form == "auto" else form
     rows = READERS[form].rows
     if rows is None:
         able = ", ".join(name for name in ("tsv", "csv", "parquet") if name in READERS)
         raise InputError(
-            f"a key column goes with a table, and this file is {form}",
+            f"a key column needs a table, and this file is {form}",
             where=str(path),
             expected=f"one of {able}",
             fix="leave the key out, or name the format with --format",
@@ -114,7 +114,7 @@ def read_rows(path: Path, key: str, form: str = "auto") -> Iterator[TripleBatch]
 
 
 def tidied_batch(batch: TripleBatch) -> TripleBatch:
-    """A batch with its literals checked, and the counts of what was changed."""
+    """Normalise the literals of a batch, and add the counts of what was changed."""
     if not len(batch.literals):
         return batch
     literals, counts = tidied(batch.literals)
@@ -122,7 +122,7 @@ def tidied_batch(batch: TripleBatch) -> TripleBatch:
 
 
 def read_links(path: Path) -> LinkBatch:
-    """All links of a file in any format of the table; a file without one is refused."""
+    """Read all links of a file in any format of the table; a file without links is refused."""
     form = recognise(path, num_columns=2)
     batches = list(READERS[form].links(path))
     counts = ReadCounts.total([ReadCounts(), *(batch.counts for batch in batches)])
@@ -144,32 +144,32 @@ def read_links(path: Path) -> LinkBatch:
 
 
 def read_names(path: Path) -> Iterator[TripleBatch]:
-    """The names of entities in a file, as literals with the predicate `NAME_PREDICATE`.
+    """Read the names of entities in a file, as literals with the predicate `NAME_PREDICATE`.
 
-    A file has two columns, entity and name, or is RDF: then every literal counts as a name. An entity may have several
-    names; a row without a name is dropped and counted.
+    The file has two columns, entity and name, or is RDF, in which every literal counts as a name. An entity may have
+    several names; a row without a name is dropped and counted.
     """
     form = recognise(path, num_columns=2)
     reader = READERS[form]
     for batch in _names_from_links(path, form) if reader.names is None else reader.names(path):
-        named = batch.literals.values.str.contains(r"\S")
-        found = pl.DataFrame(vars(batch.literals)).filter(named)
-        predicates = pl.repeat(_PACKED_PREDICATE, len(found), dtype=pl.String, eager=True)
-        literals, counts = tidied(LiteralBatch(*found.with_columns(predicates=predicates)))
-        dropped = ReadCounts(dropped_literals=len(named) - len(found))
+        has_name = batch.literals.values.str.contains(r"\S")
+        named = pl.DataFrame(vars(batch.literals)).filter(has_name)
+        predicates = pl.repeat(_PACKED_PREDICATE, len(named), dtype=pl.String, eager=True)
+        literals, counts = tidied(LiteralBatch(*named.with_columns(predicates=predicates)))
+        dropped = ReadCounts(dropped_literals=len(has_name) - len(named))
         yield TripleBatch(literals=literals, counts=ReadCounts.total([counts, dropped]))
 
 
 def _names_from_links(path: Path, form: str) -> Iterator[TripleBatch]:
-    """The two columns of a format that has links only."""
+    """Read the two columns of a format whose reader has no `names`."""
     for links in READERS[form].links(path):
         yield TripleBatch(literals=LiteralBatch(links.sources, links.sources, links.targets))
 
 
 def read_attributes(path: Path) -> Iterator[TripleBatch]:
-    """The literals of an attribute file of OpenEA: entity, attribute and value, separated by tabs.
+    """Read the literals of an attribute file of OpenEA: entity, attribute and value, separated by tabs.
 
-    What comes after the second tab is the value, whatever it holds; one in RDF syntax ("..."^^<type>) loses its quotes.
+    All text after the second tab is the value; a value in RDF syntax ("..."^^<type>) loses its quotes.
     A line without a value is dropped and counted. Files that are N-Triples are read as such.
     """
     for block in _attribute_blocks(path):
@@ -177,7 +177,7 @@ def read_attributes(path: Path) -> Iterator[TripleBatch]:
 
 
 def coded_attributes(path: Path, keep_literals: bool) -> Iterator[CodedBatch]:
-    """The literals of an attribute file in codes."""
+    """Read the literals of an attribute file in codes."""
     return _coded(path, _attribute_blocks(path), keep_literals)
 
 
@@ -192,7 +192,7 @@ def _attribute_blocks(path: Path) -> Iterator[Block]:
 
 
 def _literals_alone(block: Block) -> Iterable[TripleBatch]:
-    """The literals of a block of N-Triples; lines are counted with the graph's own file."""
+    """Keep only the literals of a block of N-Triples; blank and comment lines of attribute files are not counted."""
     for batch in block():
         counts = ReadCounts(
             broken_languages=batch.counts.broken_languages, dropped_literals=batch.counts.dropped_literals
@@ -204,7 +204,7 @@ def _attributes_of(block: LineBlock, ends: LineEnds) -> list[TripleBatch]:
     text = with_line_feeds(block.text, ends).decode("utf-8")
     lines = pl.Series([text]).str.split("\n").explode()
     columns = lines.filter(lines.str.len_bytes() > 0).str.splitn("\t", 3).struct.unnest()
-    whole = columns.filter(pl.all_horizontal(pl.all().is_not_null()))
-    names, parsed = without_brackets(whole.select("field_0", "field_1")), parse_literals(whole["field_2"])
+    complete = columns.filter(pl.all_horizontal(pl.all().is_not_null()))
+    names, parsed = without_brackets(complete.select("field_0", "field_1")), parse_literals(complete["field_2"])
     literals = LiteralBatch(names["field_0"], names["field_1"], parsed["value"], parsed["datatype"], parsed["language"])
-    return [TripleBatch(literals=literals, counts=ReadCounts(dropped_literals=len(columns) - len(whole)))]
+    return [TripleBatch(literals=literals, counts=ReadCounts(dropped_literals=len(columns) - len(complete)))]

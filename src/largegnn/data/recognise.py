@@ -1,8 +1,8 @@
 """Recognise the format of a file by its name and its first lines.
 
-The suffix decides if a reader claims it (`.nt.gz`, `.tsv`), else the content; DBpedia's `.ttl` files that are N-Triples
-inside are read as such, since that is faster. The suffixes of a format are its
-reader's own, so that the formats of other packages are recognised too.
+The suffix decides if a reader lists it (`.nt.gz`, `.tsv`), otherwise the content; a `.ttl` file that begins like
+N-Triples, as DBpedia's files do, is read as N-Triples, because that is faster. Each reader lists its own suffixes, so
+that formats of other packages are recognised too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["looks_like_triples", "plain_name", "recognise", "recognise_table"]
 _log = logging.getLogger(__name__)
 _HEAD = 1 << 16
 
-# A label takes what it can and gives nothing back, so that no line, however odd, is tried in more ways than one.
+# The quantifiers are possessive: they never backtrack, so that no line takes more than linear time.
 _LABEL = r'_:(?:[^\s<>".]++|\.++(?=[^\s<>".]))++'
 _TERM = rf'(?><[^<>\s]*+>|{_LABEL}|"(?:[^"\\]++|\\.)*+"(?:@[\w-]++|\^\^<[^<>\s]*+>)?)'
 _TRIPLE_LINE = re.compile(rf"^\s*+(?:{_TERM}\s*+){{3}}\.\s*+$")
@@ -30,32 +30,32 @@ _TURTLE_LINE = re.compile(r"^\s*(@prefix|@base|prefix|base)\s", re.IGNORECASE)
 
 
 def plain_name(path: Path) -> Path:
-    """The path without the suffix of its compression."""
+    """Remove the suffix of a compression from a path."""
     return path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
 
 
 def recognise(path: Path, num_columns: int) -> str:
-    """The format of a file whose tables have `num_columns` columns; a name in `READERS`."""
-    head = _head(path, expected="triples or links, one a line")
+    """Recognise the format of a file of triples or links with `num_columns` columns; returns a name in `READERS`."""
+    head = _head(path, expected="triples or links, one per line")
     named = _named_format(plain_name(path).suffix.lower())
     if _is_parquet(head):
         return "parquet"
     if named == "ttl":
         return "nt" if _content_format(head, num_columns) == "nt" else "ttl"
-    found = named or _content_format(head, num_columns)
-    if found is None:
+    form = named or _content_format(head, num_columns)
+    if form is None:
         raise InputError(
             "the format of the file is not recognised",
             where=str(path),
             expected=f"one of {', '.join(READERS)}",
-            found=_shown(head),
+            found=_describe(head),
             fix="name it with --format, or give the file the usual suffix",
         )
-    return found
+    return form
 
 
 def recognise_table(path: Path) -> str:
-    """The format of a table with any number of columns; a name in `READERS`."""
+    """Recognise the format of a table with any number of columns; returns a name in `READERS`."""
     head = _head(path, expected="a table with a row for each entity")
     if _is_parquet(head):
         return "parquet"
@@ -76,22 +76,22 @@ def looks_like_triples(path: Path) -> bool:
 
 
 def _named_format(suffix: str) -> str | None:
-    """The format whose reader claims a suffix; of two that do the first in the table, so ours before any other."""
+    """Find the first format in `READERS` whose reader lists a suffix; our formats come before those of packages."""
     if not suffix:
         return None
     for name in READERS:
         try:
             if suffix in READERS[name].suffixes:
                 return name
-        except InputError as error:  # a package that cannot be loaded is no reason to refuse another format
+        except InputError as error:  # a package that cannot be loaded must not prevent reading other formats
             _log.warning("%s", error)
     return None
 
 
 def _content_format(head: bytes, num_columns: int) -> str | None:
     text = head.decode("utf-8", "replace").lstrip("\ufeff")
-    every = re.split(r"\r\n|\r|\n", text)
-    complete = every[:-1] if len(head) >= _HEAD else every
+    all_lines = re.split(r"\r\n|\r|\n", text)
+    complete = all_lines[:-1] if len(head) >= _HEAD else all_lines
     lines = [line for line in complete if line.strip() and not line.lstrip().startswith("#")][:50]
     if not lines:
         lines = [line for line in complete if line.strip()][:50]
@@ -102,19 +102,19 @@ def _content_format(head: bytes, num_columns: int) -> str | None:
     if lines and all(_TRIPLE_LINE.match(line) or _QUAD_LINE.match(line) for line in lines):
         return "nq"
     for separator, form in (("\t", "tsv"), (",", "csv")):
-        # Most lines, not all: a bad line is for the reader to name, with its number.
+        # Most lines suffice: the reader reports a bad line with its number.
         if lines and sum(line.count(separator) == num_columns - 1 for line in lines) * 2 > len(lines):
             return form
     return "tsv" if any("\t" in line for line in lines) else None
 
 
 def _is_parquet(head: bytes) -> bool:
-    """Whether a file begins as Parquet and is not plainly text; the last character may be cut."""
+    """Whether a file begins as Parquet and is not text; the last character of `head` may be incomplete."""
     is_text = not _CONTROL.search(head) and "\ufffd" not in head.decode("utf-8", "replace")[:-1]
     return head.startswith(b"PAR1") and not is_text
 
 
-def _shown(head: bytes) -> str:
+def _describe(head: bytes) -> str:
     if b"\0" in head:
         return "a binary file"
     first = head.strip().partition(b"\n")[0][:80]

@@ -1,8 +1,9 @@
-"""Read one graph from its files, number it, and put two numbered graphs together as a task.
+"""Read one graph from its files, give its entities and relations ids, and join two graphs to a task.
 
-In: the files of a pair and which side is wanted. Out: a `Side` in provisional codes; with the links a `NumberedSide`,
-ids of its own that start at 0; of two of them the task, its names and its literals. Unknown names of a name file are
-counted, and refused if all are unknown.
+Three stages. `read_side` reads the files of one graph into a `Side` with provisional codes. `Side.numbered` gives its
+entities and relations ids from 0 (`NumberedSide`); entities that occur only in links are included. `TwoSides` puts both
+graphs together as the task, its names and its literals. Unknown entities in a name file are counted, and the file is
+refused if all of them are unknown.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ SIDES = ("source", "target")
 
 @dataclass(frozen=True, eq=False)
 class NumberedSide:
-    """One graph in final ids of its own, starting at 0.
+    """One graph with ids of its own that start at 0.
 
-    `literals` are parts to be joined; `num_alone` entities have literals and are in no triple and no link.
+    `literals` are frames to be joined; `num_alone` entities have literals and are in no triple and no link.
     """
 
     entities: pl.Series
@@ -47,13 +48,13 @@ class NumberedSide:
     num_unknown_names: int = 0
 
     def count_isolated(self) -> int:
-        """Entities in no triple."""
+        """Count the entities in no triple."""
         return len(self.entities) - len(np.unique(self.triples[:, ::2]))
 
 
 @dataclass(frozen=True, eq=False)
 class TwoSides:
-    """Two graphs about to become a task: source entities first, then target ones; relations likewise."""
+    """The two graphs of a task: ids of source entities come first, then target entities; relations likewise."""
 
     source: NumberedSide
     target: NumberedSide
@@ -68,16 +69,16 @@ class TwoSides:
 
     @property
     def entities(self) -> tuple[pl.Series, pl.Series]:
-        """The names of either side's entities, in the order of their ids."""
+        """The names of the entities of the source and of the target, in the order of their ids."""
         return self.source.entities, self.target.entities
 
     def names(self) -> TaskNames:
-        """The names of all ids."""
+        """Return the names of all ids."""
         relations = pl.concat([self.source.relations, self.target.relations])
         return TaskNames(to_strings(pl.concat(self.entities)), to_strings(relations))
 
     def task(self, splits: Mapping[str, IntArray], reviewed: IntArray, forbidden: IntArray) -> AlignmentTask:
-        """The task with its links."""
+        """Return the task with its links."""
         offset, relation_offset = len(self.source.entities), len(self.source.relations)
         shift = np.array([offset, relation_offset, offset], dtype=np.int32)
         return AlignmentTask(
@@ -93,18 +94,18 @@ class TwoSides:
             forbidden=forbidden,
         )
 
-    def literals(self, *others: pl.DataFrame) -> Literals:
-        """The literals of both, and others that have the ids of the task already."""
+    def literals(self, *with_task_ids: pl.DataFrame) -> Literals:
+        """Join the literals of both graphs, and literals that have the ids of the task already."""
         shift = pl.col("entity") + len(self.source.entities)
         moved = (part.with_columns(shift) for part in self.target.literals)
-        return join_literals([*others, *self.source.literals, *moved])
+        return join_literals([*with_task_ids, *self.source.literals, *moved])
 
 
 @dataclass(frozen=True)
 class Side:
     """One graph as read: coded triples and literals, names from a file, and the entities an id folder lists.
 
-    Where literals are not kept, entities that have nothing else are left out.
+    Where literals are not kept, entities that have only literals are left out.
     """
 
     graph: CodedGraph
@@ -113,19 +114,22 @@ class Side:
     name_file: Path | None = None
     name_of_id: pl.DataFrame | None = None
 
-    def known(self) -> pl.Series:
-        """Every entity the files of this graph mention, but for those of a name file."""
-        return distinct([self.graph.entity_names, self.graph.attribute_entities, self.listed()])
+    def mentioned_entities(self) -> pl.Series:
+        """Return every entity the files of this graph mention, except those of a name file."""
+        return distinct([self.graph.entity_names, self.graph.attribute_entities, self.declared_entities()])
 
-    def listed(self) -> pl.Series:
-        """Entities that an id folder or the rows of a table name, with or without triples."""
+    def declared_entities(self) -> pl.Series:
+        """Return the entities that an id file or the rows of a table declare, with or without triples."""
         ids = no_names() if self.name_of_id is None else self.name_of_id["name"]
         return pl.concat([self.graph.listed_entities, ids])
 
     def numbered(self, linked: list[pl.Series], salt: int) -> NumberedSide:
-        """The graph in ids; `linked` are the entities of links, which belong to it too."""
+        """Give entities and relations their ids; `linked` are the entities of links, which belong to the graph too.
+
+        `salt` seeds the shuffle of the ids: it differs between the sides, and `salt + 2` is for the relations.
+        """
         graph = self.graph
-        structural = distinct([graph.entity_names, self.listed(), *linked])
+        structural = distinct([graph.entity_names, self.declared_entities(), *linked])
         alone = graph.attribute_entities.filter(pl.Series(lookup(graph.attribute_entities, structural) < 0))
         literals = graph.literals
         kept = structural if literals is None else pl.concat([structural, alone])
@@ -152,7 +156,7 @@ def read_side(files: PairFiles, side: int, settings: DataSettings, keep_literals
         batches = chain(batches, coded_attributes(attributes, keep_literals))
     graph = code_batches(batches, keep_literals)
     if not len(graph.triples):
-        _refuse_no_triples(graph, SIDES[side], path, keep_literals)
+        _check_has_triples(graph, SIDES[side], path, keep_literals)
     read = Side(graph, graph.counts)
     if names is not None and keep_literals:
         read = _with_names(read, names)
@@ -162,17 +166,19 @@ def read_side(files: PairFiles, side: int, settings: DataSettings, keep_literals
 
 
 def _with_names(side: Side, path: Path) -> Side:
-    found = code_batches(read_names(path), keep_literals=True)
-    if not found.num_attribute_triples:
+    names = code_batches(read_names(path), keep_literals=True)
+    if not names.num_attribute_triples:
         raise InputError("the file holds no names", where=str(path), expected="two columns: entity, name")
-    counts = ReadCounts.total([side.counts, found.counts])
-    return replace(side, names=found.literals, name_file=path, counts=counts)
+    counts = ReadCounts.total([side.counts, names.counts])
+    return replace(side, names=names.literals, name_file=path, counts=counts)
 
 
 def _with_ids(side: Side, files: PairFiles, index: int) -> Side:
-    """The graph of an id folder by the names of its ids."""
+    """Replace the ids that the files of an id folder use by names."""
     assert files.entity_ids is not None
-    path, name_of_id, graph = files.triples[index], _read_ids(files.entity_ids[index]), side.graph
+    path = files.triples[index]
+    name_of_id = _read_ids(files.entity_ids[index])
+    graph = side.graph
     graph = replace(
         graph,
         entity_names=_translate(graph.entity_names, name_of_id, path),
@@ -190,7 +196,7 @@ def _translate_heads(coded: CodedLiterals | None, name_of_id: pl.DataFrame) -> C
 
 
 def link_translator(source: Side, target: Side) -> Callable[[pl.Series, int, Path], pl.Series] | None:
-    """A function from the ids of an id folder's links to names; None if links have names."""
+    """Return a function that translates the ids in the links of an id folder to names; None if the links have names."""
     if source.name_of_id is None or target.name_of_id is None:
         return None
     tables = (source.name_of_id, target.name_of_id)
@@ -198,17 +204,17 @@ def link_translator(source: Side, target: Side) -> Callable[[pl.Series, int, Pat
 
 
 def _read_ids(path: Path) -> pl.DataFrame:
-    """The columns `id` and `name` of an id file, both distinct."""
+    """Read an id file as the columns `id` and `name`, both distinct."""
     links = read_links(path)
     table = pl.DataFrame({"id": links.sources, "name": links.targets})
     for column in ("id", "name"):
         repeated = table[column].filter(table[column].is_duplicated())
         if len(repeated):
             raise InputError(
-                f"an {column} is twice in the id file",
+                f"duplicate {column} in the id file",
                 where=str(path),
                 found=shown(str(repeated.first())),
-                fix="keep one",
+                fix="keep one line",
             )
     return table
 
@@ -226,15 +232,18 @@ def _translate(ids: pl.Series, name_of_id: pl.DataFrame, path: Path) -> pl.Serie
 
 
 def _translate_known(names: pl.Series, name_of_id: pl.DataFrame) -> pl.Series:
-    """Names, and those of ids where one is no name: files of literals have either."""
+    """Translate ids to names and keep names as they are; files of literals may use either."""
     codes = lookup(names, name_of_id["id"])
     is_id = pl.Series((codes >= 0) & (lookup(names, name_of_id["name"]) < 0))
-    found = name_of_id["name"].gather(np.maximum(codes, 0)) if len(name_of_id) else names
-    return pl.select(pl.when(is_id).then(found).otherwise(names)).to_series()
+    translated = name_of_id["name"].gather(np.maximum(codes, 0)) if len(name_of_id) else names
+    return pl.select(pl.when(is_id).then(translated).otherwise(names)).to_series()
 
 
-def _refuse_no_triples(graph: CodedGraph, side: str, path: Path, keep_literals: bool) -> None:
-    """Refuse a graph without structure: mostly it is the file of the literals, or all names are in quotes."""
+def _check_has_triples(graph: CodedGraph, side: str, path: Path, keep_literals: bool) -> None:
+    """Refuse a graph without triples between entities, unless its literals are kept and can be compared.
+
+    The usual causes are that the file of the literals was given, or that all names are in quotes.
+    """
     problem = f"the {side} graph has no triples between entities"
     if len(graph.listed_entities):
         if keep_literals:
@@ -262,14 +271,14 @@ def _refuse_no_triples(graph: CodedGraph, side: str, path: Path, keep_literals: 
     )
 
 
-def _all_unknown(path: Path | None, found: pl.Series, known: pl.Series) -> InputError:
-    """The error for a name file none of whose entities the graph has."""
-    near = near_names(found.head(5), known)
+def _all_unknown(path: Path | None, unknown: pl.Series, known: pl.Series) -> InputError:
+    """Return the error for a name file none of whose entities the graph has."""
+    near = near_names(unknown.head(5), known)
     cause = "; ".join(f"{shown(name)} may be {listed(near[name])}" for name in near)
     return InputError(
         "no entity of the name file is in its graph",
         where=str(path),
         expected=f"entities as the graph writes them, such as {listed(known.sort().head(3))}",
-        found=f"{len(found):,} entities, all unknown: {listed(found.sort())}",
+        found=f"{len(unknown):,} entities, all unknown: {listed(unknown.sort())}",
         fix=cause or "check that the name files of source and target are not swapped",
     )

@@ -1,4 +1,4 @@
-"""Counts of all that loading read, dropped and noticed, and their log messages."""
+"""Count what loading read, changed and left out, and log it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ReadCounts:
-    """What was left out of a file or changed in it.
+    """Counts of what was left out of a file or changed in it.
 
-    `triple_terms` are statements about triples; `other_statements` are not links; `cut_values` were too long;
-    `broken_languages` are invalid language tags; `dropped_literals` had no entity, no predicate or no value.
+    `triple_terms` are statements about triples; `other_statements` are statements of a link file that are not links;
+    `cut_values` were too long; `broken_languages` are invalid language tags; `dropped_literals` had no entity, no
+    predicate or no value.
     """
 
     byte_order_marks: int = 0
@@ -35,18 +36,17 @@ class ReadCounts:
 
     @classmethod
     def total(cls, counts: Iterable[ReadCounts]) -> ReadCounts:
-        """The sum of several counts."""
-        rows = [dataclasses.astuple(one) for one in counts]
+        """Add up several counts, field by field."""
+        rows = [dataclasses.astuple(part) for part in counts]
         return cls(*map(sum, zip(*rows, strict=True)))
 
 
 @dataclass(frozen=True)
 class LoadSummary:
-    """What was read, dropped and noticed on the way; pairs are (source, target), `read` counts what each file held.
+    """Counts of what loading read, changed and left out; pairs are (source, target), `read` is by graph.
 
-    Attribute triples are statements with a literal as in the files; `num_literals` of them are distinct and
-    kept. Entities with attributes alone, which no triple and no link mentions, are in the task only if literals are
-    kept.
+    Attribute triples are the statements of the files whose object is a literal; `num_literals` of them are distinct
+    and kept. Entities that have attributes but are in no triple and no link are in the task only if literals are kept.
     """
 
     layout: str
@@ -70,12 +70,12 @@ class LoadSummary:
 
     @classmethod
     def of_task(cls, task: AlignmentTask) -> LoadSummary:
-        """The summary of a task that was not read from files: nothing was dropped."""
+        """Return the summary of a task that was not read from files: nothing was dropped."""
         sides = (task.num_source_triples, len(task.triples) - task.num_source_triples)
         return cls("in memory", sides)
 
 
-_READ = {
+_MESSAGE_OF_COUNT = {
     "graph_names": "graph names of quads dropped",
     "triple_terms": "statements about triples left out",
     "blank_lines": "blank lines skipped",
@@ -89,16 +89,16 @@ _READ = {
 
 
 def log_summary(summary: LoadSummary, keep_literals: bool) -> None:
-    """Log what a user may not expect."""
-    alone = "kept as isolated" if keep_literals else "left out"
+    """Log the counts that are not 0, which users may not expect."""
+    fate = "kept as isolated" if keep_literals else "left out"
     pairs = (
         ("duplicate triples removed", summary.num_duplicate_triples),
         ("attribute triples counted and kept out of the structure", summary.num_attribute_triples),
-        (f"entities with attributes alone, in no triple and no link, {alone}", summary.num_attribute_only_entities),
+        (f"entities with attributes alone, in no triple and no link, {fate}", summary.num_attribute_only_entities),
         ("entities in no triple, kept as isolated", summary.num_isolated_entities),
         ("literals kept", summary.num_literals),
-        ("rows of a table with a key that another row has too, joined", summary.num_repeated_keys),
-        *((text, tuple(getattr(side, name) for side in summary.read)) for name, text in _READ.items()),
+        ("rows of a table that repeat the key of another row, joined with it", summary.num_repeated_keys),
+        *((text, tuple(getattr(side, name) for side in summary.read)) for name, text in _MESSAGE_OF_COUNT.items()),
     )
     for text, (source, target) in pairs:
         if source or target:

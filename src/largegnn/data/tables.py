@@ -1,10 +1,10 @@
-"""Read TSV and CSV: three columns of a triple file, two of links or names, or a row for each entity.
+"""Read TSV and CSV: three columns of a triple file, two columns of links or names, or a row for each entity.
 
 In: a path. Out: rows as columns of text, block by block. TSV has no quoting (names hold quotes in real data sets); CSV
-follows RFC 4180. A header is recognised by its words (`columns.py`); without one the columns are read from left to
-right. Blocks without quotes are checked in one numpy pass (the separators must come in a fixed rhythm) and split by
-polars; from the first quote on, a CSV file is read by the standard library, several times as slow. A row of another
-width is an `InputError` that names its line, and the likely cause where the line shows one.
+follows RFC 4180. A header is recognised by its words (`columns.py`); without a header the columns are read from left to
+right. Blocks without quotes are checked in one numpy pass (every line must have the same number of separators) and
+split by polars; from the first quote on, a CSV file is read by the standard library, several times as slowly. A row of
+the wrong width is an `InputError` that names its line, and the likely cause if the line shows one.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ _log = logging.getLogger(__name__)
 _SEPARATOR_NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", " ": "spaces"}
 _FIRST_ROWS, _FIRST_BYTES = 10_000, 1 << 20
 _COMPARED_WIDTHS, _MANY_ROWS = 10, 20
-_QUOTED_ROWS, _QUOTED_LETTERS = 100_000, 1 << 24
-_LONGEST_FIELD = 1 << 24
+_QUOTED_ROWS, _QUOTED_CHARS = 100_000, 1 << 24  # of a batch
+_MAX_FIELD_CHARS = 1 << 24
 _SHOWN = 1_000
-_MARK = b"\xef\xbb\xbf"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _Batch = TypeVar("_Batch")
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns of a table: how many there are, the index of those wanted by name, and the header row."""
+    """The columns of a table: their number, the indices of the wanted columns by name, and the header row."""
 
     count: int
     wanted: dict[str, int]
@@ -69,11 +69,11 @@ class _Columns:
 
     @classmethod
     def in_order(cls, roles: Roles) -> _Columns:
-        """The columns of a table without a header."""
+        """Return the columns of a table without a header."""
         return cls(len(roles.names), {name: index for index, name in enumerate(roles.names)})
 
     def select(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The columns wanted out of all."""
+        """Select the wanted columns."""
         return table.select(pl.nth(index).fill_null("").alias(name) for name, index in self.wanted.items())
 
 
@@ -82,23 +82,24 @@ def _line_ends(path: Path, separator: str) -> LineEnds:
 
 
 def _first_rows(path: Path, separator: str) -> list[list[str]]:
-    """The first rows of a table, as many as can be split."""
+    """Read the first rows of a table, as far as they can be split."""
     ends = _line_ends(path, separator)
     block = next((block for block in line_blocks(path, ends) if block.text.strip(b"\r\n")), LineBlock(b"", 1))
     text = with_line_feeds(block.text[:_FIRST_BYTES], ends).decode("utf-8", "replace")
-    lines = text.split("\n")[:-1] or [text]  # the last one may be cut
+    lines = text.split("\n")[:-1] or [text]  # the last line may be incomplete
     if separator == "\t":
         return [line.split("\t") for line in lines[:_FIRST_ROWS] if line]
     rows: list[list[str]] = []
-    with contextlib.suppress(csv.Error):  # the line is named when the rows are read
+    with contextlib.suppress(csv.Error):  # reading the whole file reports the bad line
         rows.extend(row for _, row in islice(_csv_rows(f"{line}\n" for line in lines), _FIRST_ROWS) if row)
     return rows
 
 
 def _csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """Rows by the rules of CSV, each with the number of lines before it; a blank line is []."""
-    csv.field_size_limit(_LONGEST_FIELD)
-    reader, line = csv.reader(lines, strict=True), 0
+    """Split rows by the rules of CSV; yields the number of lines before each row, and the row ([] for a blank line)."""
+    csv.field_size_limit(_MAX_FIELD_CHARS)
+    reader = csv.reader(lines, strict=True)
+    line = 0
     try:
         for row in reader:
             yield line, row
@@ -108,11 +109,11 @@ def _csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _columns_of(path: Path, separator: str, roles: Roles) -> _Columns:
-    """The columns of a table, as its first row names them."""
+    """Find the columns of a table by its first row."""
     rows = _first_rows(path, separator)
     words = rows[0] if rows else []
     picked = pick_columns(words, roles)
-    # Words of one or two letters may be names: then `s p o` is a triple, not a header.
+    # Short words may be names of entities: if `s p o` or a word of it occurs below, the row is a triple, not a header.
     is_short = all(len(plain_word(word)) <= 2 for word in words)
     if picked is not None and not (is_short and any(set(words) & set(row) for row in rows[1:])):
         return _Columns(len(words), picked, tuple(words))
@@ -124,7 +125,7 @@ def _columns_of(path: Path, separator: str, roles: Roles) -> _Columns:
 
 
 def _is_table(words: list[str], rows: list[list[str]], is_named: bool) -> bool:
-    """Whether the rows are entities: what would be relations hardly repeats below a header, nor do the heads."""
+    """Whether each row is an entity: below a header, the values that would be relations or heads hardly repeat."""
     widths = {len(words), *map(len, rows[:_COMPARED_WIDTHS])}
     if is_named or len(widths) > 1 or not looks_like_header(words):
         return False
@@ -137,8 +138,9 @@ def _is_table(words: list[str], rows: list[list[str]], is_named: bool) -> bool:
 
 
 def _warn_of_header(path: Path, rows: list[list[str]]) -> None:
-    """Warn where the first row may be a header in words that are not known: plain words above IRIs."""
-    first, others = rows[0], [row for row in rows[1:1000] if len(row) == 3]
+    """Warn if the first row may be a header with unknown words: words without `:` and `/` above IRIs."""
+    first = rows[0]
+    others = [row for row in rows[1:1000] if len(row) == 3]
     if len(others) < 5 or len(first) != 3 or any(":" in name or "/" in name for name in first):
         return
     if first[1] not in {row[1] for row in others} and _num_iris(others) * 10 >= 9 * len(others):
@@ -155,23 +157,23 @@ def _num_iris(rows: list[list[str]]) -> int:
 
 
 def _read(path: Path, separator: str, columns: _Columns) -> Iterator[Callable[[], Rows]]:
-    """The rows of a table, block by block, still to be split."""
+    """Yield functions that each split one block of a table into rows."""
     ends = _line_ends(path, separator)
     blocks = line_blocks(path, ends)
     for block in blocks:
         if separator != "\t" and b'"' in block.text:
             for rows in _read_quoted(path, block, blocks, separator, columns):
-                yield partial(_the_same, rows)
+                yield partial(_identity, rows)
         else:
             yield partial(split_block, path, block, separator, ends, columns)
 
 
-def _the_same(rows: Rows) -> Rows:
+def _identity(rows: Rows) -> Rows:
     return rows
 
 
 def split_block(path: Path, block: LineBlock, separator: str, ends: LineEnds, columns: _Columns) -> Rows:
-    """Split the lines of a block without quoting; refuses rows of another width."""
+    """Split the lines of a block without quoting; refuses rows of the wrong width."""
     whole = with_line_feeds(block.text, ends)
     header = None if columns.header is None else separator.join(columns.header).encode("utf-8")
     text, num_blank = _without_lines(whole, b"")
@@ -190,7 +192,7 @@ def split_block(path: Path, block: LineBlock, separator: str, ends: LineEnds, co
 
 
 def _without_lines(text: bytes, line: bytes) -> tuple[bytes, int]:
-    """The lines without one of them, wherever it is: files put together have their header again."""
+    """Remove all copies of a line, and count them: concatenated files repeat their header."""
     if not text.startswith(line + b"\n") and b"\n" + line + b"\n" not in text:
         return text, 0
     lines = text.split(b"\n")[:-1]
@@ -199,14 +201,14 @@ def _without_lines(text: bytes, line: bytes) -> tuple[bytes, int]:
 
 
 def _has_columns(text: bytes, separator: str, count: int) -> bool:
-    """Whether every line has exactly the columns expected: the separators then come in a fixed rhythm."""
+    """Whether every line has `count` columns: after each `count - 1` separators there must be a line break."""
     data = np.frombuffer(text, dtype=np.uint8)
     code = ord(separator)
     separators = data[np.flatnonzero((data == code) | (data == ord("\n")))]
     if len(separators) % count:
         return False
-    rhythm = separators.reshape(-1, count)
-    return bool((rhythm[:, :-1] == code).all()) and bool((rhythm[:, -1] == ord("\n")).all())
+    of_lines = separators.reshape(-1, count)
+    return bool((of_lines[:, :-1] == code).all()) and bool((of_lines[:, -1] == ord("\n")).all())
 
 
 def _split(text: bytes, separator: str, count: int) -> pl.DataFrame:
@@ -214,24 +216,24 @@ def _split(text: bytes, separator: str, count: int) -> pl.DataFrame:
     schema = {f"column {number}": pl.String for number in range(count)}
     if not text:
         return pl.DataFrame(schema=schema)
-    if text.startswith(_MARK):  # which polars drops; at the beginning of a block it belongs to a name
-        text = _MARK + text
+    if text.startswith(_BYTE_ORDER_MARK):  # polars drops it, but at the beginning of a block it belongs to a name
+        text = _BYTE_ORDER_MARK + text
     return pl.read_csv(text, separator=separator, has_header=False, quote_char=None, schema=schema)
 
 
 def _first_bad_line(path: Path, text: bytes, first_line: int, separator: str, columns: _Columns) -> InputError:
-    """The error for the first line without quotes that has not exactly the columns expected."""
+    """Return the error for the first line without quotes that has the wrong number of columns."""
     for number, line in enumerate(text.split(b"\n"), first_line):
-        found = line.count(separator.encode()) + 1
-        if line and found != columns.count:
+        width = line.count(separator.encode()) + 1
+        if line and width != columns.count:
             start = line[:_SHOWN].decode("utf-8", "replace")
-            return _wrong_columns(path, number, separator, columns, found, start)
+            return _wrong_columns(path, number, separator, columns, width, start)
     return InputError("the lines cannot be split into columns", where=str(path))
 
 
-def _wrong_columns(path: Path, line: int, separator: str, columns: _Columns, found: int, text: str) -> InputError:
-    others = (other for other in "\t,;| " if other != separator and text.count(other) == columns.count - 1)
-    likely = next(others, None)
+def _wrong_columns(path: Path, line: int, separator: str, columns: _Columns, width: int, text: str) -> InputError:
+    fitting = (other for other in "\t,;| " if other != separator and text.count(other) == columns.count - 1)
+    likely = next(fitting, None)
     expected = f"{columns.count} columns separated by {_SEPARATOR_NAMES[separator]}"
     if line == 1 and columns.header is None:
         expected += f", or a header row that names them ({', '.join(columns.wanted)})"
@@ -240,7 +242,7 @@ def _wrong_columns(path: Path, line: int, separator: str, columns: _Columns, fou
         "a line has the wrong number of columns",
         where=location(path, line),
         expected=expected,
-        found=f"{found} in {shown(repr(text), 80)}",
+        found=f"{width} in {shown(repr(text), 80)}",
         fix=f"{cause}fix the line, or name the right format with --format",
     )
 
@@ -248,7 +250,7 @@ def _wrong_columns(path: Path, line: int, separator: str, columns: _Columns, fou
 def _read_quoted(
     path: Path, first: LineBlock, others: Iterator[LineBlock], separator: str, columns: _Columns
 ) -> Iterator[Rows]:
-    """The rows from a block with quotes on, by the standard library; names the line of the first bad row."""
+    """Read the rows from the first block with quotes on, by the standard library; an error names the line."""
     texts = (block.text.decode("utf-8") for block in chain([first], others))
     lines = (line for text in texts for line in io.StringIO(text, newline=""))
     header = None if columns.header is None else list(columns.header)
@@ -256,15 +258,15 @@ def _read_quoted(
     numbers: list[int] = []
     num_marks, num_blank, num_headers, size = first.num_marks, 0, 0, 0
 
-    def found() -> Rows:
+    def batch() -> Rows:
         schema = {f"column {number}": pl.String for number in range(columns.count)}
         frame = columns.select(pl.DataFrame(rows, schema=schema, orient="row"))
         counts = ReadCounts(byte_order_marks=num_marks, blank_lines=num_blank, header_rows=num_headers)
         return Rows(frame, partial(_row_location, path, numbers), counts)
 
     try:
-        for before, row in _csv_rows(lines):
-            number = first.first_line + before
+        for num_lines_before, row in _csv_rows(lines):
+            number = first.first_line + num_lines_before
             if not row:
                 num_blank += 1
             elif len(row) != columns.count:
@@ -275,19 +277,19 @@ def _read_quoted(
                 rows.append(row)
                 numbers.append(number)
                 size += sum(map(len, row))
-                if len(rows) == _QUOTED_ROWS or size >= _QUOTED_LETTERS:
-                    yield found()
+                if len(rows) == _QUOTED_ROWS or size >= _QUOTED_CHARS:
+                    yield batch()
                     rows, numbers = [], []
                     num_marks = num_blank = num_headers = size = 0
     except csv.Error as error:
-        problem, before = error.args
+        problem, num_lines_before = error.args
         raise InputError(
             "the file is not valid CSV",
-            where=location(path, first.first_line + before),
+            where=location(path, first.first_line + num_lines_before),
             found=problem,
             fix='put names that hold commas, quotes or line breaks in "quotes" and double the quotes inside',
         ) from None
-    yield found()
+    yield batch()
 
 
 def _row_location(path: Path, numbers: list[int], row: int) -> str:
@@ -299,7 +301,7 @@ def _triples(rows: Callable[[], Rows]) -> list[TripleBatch]:
 
 
 def _read_blocks(path: Path, separator: str) -> Iterator[Block]:
-    """The triples of a table, still to be parsed."""
+    """Yield functions that each parse the triples of one block."""
     for rows in _read(path, separator, _columns_of(path, separator, TRIPLES)):
         yield partial(_triples, rows)
 
@@ -310,11 +312,11 @@ def _read_roles(path: Path, separator: str, roles: Roles, convert: Callable[[Row
 
 
 def _read_entities(path: Path, key: str, separator: str) -> Iterator[TripleBatch]:
-    """The rows of a table as entities; its first row names the columns."""
+    """Read the rows of a table as entities; its first row names the columns."""
     words = next(iter(_first_rows(path, separator)), [])
     key_index = find_key(path, words, key)
-    every = _Columns(len(words), {str(index): index for index in range(len(words))}, tuple(words))
-    for rows in _read(path, separator, every):
+    all_columns = _Columns(len(words), {str(index): index for index in range(len(words))}, tuple(words))
+    for rows in _read(path, separator, all_columns):
         yield entities_of(rows(), words, key_index)
 
 

@@ -1,8 +1,8 @@
-"""Number names: distinct names, their ids, and tables of their strings.
+"""Number names: find the distinct names of columns, give them ids, and store them as tables of strings.
 
 In: columns of names. Out: names in the order of their ids, positions of names, `StringTable`s. Ids follow a fixed
-shuffle of the sorted names, salted by side: they depend on the set of names alone, not on the order of lines or files,
-and equal names on the two sides do not get near ids. More names than 32-bit ids are refused.
+shuffle of the sorted names, with another salt for each side: they depend on the set of names alone, not on the order of
+lines or files, and equal names on the two sides do not get similar ids. More names than 32-bit ids are refused.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ __all__ = [
 ]
 
 _LIMIT = 2**31 - 1
-# A triple joins its two entities in both directions, and both are numbered; a relation has an inverse.
-_NUMBERS_OF_ONE = {"entities": 1, "relations": 2, "triples": 2}
-_NAMES_AT_ONCE = 250_000
+# Each triple is stored in both directions, and each relation has an inverse: both directions take a number.
+_NUMBERS_PER_ITEM = {"entities": 1, "relations": 2, "triples": 2}
+_NAMES_PER_CHUNK = 250_000
 _SEPARATOR = 0
 
 
 @dataclass(frozen=True, eq=False)
 class CodedColumn:
-    """A column of names: the distinct ones, and which of them each is."""
+    """A column of names as its distinct `names`, and the `codes` (n,): the position of each row's name in `names`."""
 
     names: pl.Series
     codes: IntArray
 
     @classmethod
     def of(cls, names: pl.Series) -> CodedColumn:
-        """Code a column against its own names."""
-        # One pass over the names, half the time of finding the distinct ones and joining with them.
+        """Code a column against its own distinct names."""
+        # Grouping takes one pass over the names, half the time of finding the distinct names and joining with them.
         grouped = names.rename("name").to_frame().with_row_index("row").group_by("name").agg("row")
         codes = np.empty(len(names), dtype=np.int32)
         codes[grouped["row"].explode(empty_as_null=False).to_numpy()] = np.repeat(
@@ -60,22 +60,22 @@ class CodedColumn:
 
 
 def join_columns(columns: Sequence[CodedColumn]) -> tuple[pl.Series, list[IntArray]]:
-    """The distinct names of all columns, packed ones decoded, and the code of each name of each column."""
-    own = [decode_names(column.names) for column in columns]
-    every = CodedColumn.of(pl.concat([no_names(), *own]))
-    code_of = np.split(every.codes, np.cumsum([len(names) for names in own])[:-1]) if own else []
-    return every.names, [code[column.codes] for code, column in zip(code_of, columns, strict=True)]
+    """Join the vocabularies of columns, packed names decoded; returns the distinct names and each column's codes."""
+    decoded = [decode_names(column.names) for column in columns]
+    joined_column = CodedColumn.of(pl.concat([no_names(), *decoded]))
+    code_of = np.split(joined_column.codes, np.cumsum([len(names) for names in decoded])[:-1]) if decoded else []
+    return joined_column.names, [code[column.codes] for code, column in zip(code_of, columns, strict=True)]
 
 
 def lookup(names: pl.Series, among: pl.Series) -> IntArray:
-    """The position of each name in a column of distinct names, int32; -1 if it is missing."""
+    """Find the position of each name in a column of distinct names, int32; -1 for a missing name."""
     index = pl.DataFrame({"name": among, "code": pl.int_range(len(among), dtype=pl.Int32, eager=True)})
     found = names.rename("name").to_frame().join(index, on="name", how="left", maintain_order="left")["code"]
     return found.fill_null(-1).to_numpy()
 
 
 def lookup_each(columns: Sequence[pl.Series], among: pl.Series) -> list[IntArray]:
-    """`lookup` of several columns, all at once: most of the time goes into making an index of `among`."""
+    """Apply `lookup` to several columns at once: most of its time goes into making an index of `among`."""
     if not columns:
         return []
     found = lookup(pl.concat([column.rename("name") for column in columns]), among)
@@ -83,17 +83,17 @@ def lookup_each(columns: Sequence[pl.Series], among: pl.Series) -> list[IntArray
 
 
 def distinct(columns: Iterable[pl.Series]) -> pl.Series:
-    """The distinct names of several columns."""
+    """Return the distinct names of several columns."""
     return pl.concat([no_names(), *columns]).unique()
 
 
 def number_names(names: pl.Series, salt: int) -> pl.Series:
-    """The names in the order of their ids: sorted, then shuffled by a fixed rule."""
+    """Return the names in the order of their ids: sorted, then shuffled by a fixed rule that depends on `salt`."""
     return names.sort().gather(scramble(len(names), salt))
 
 
 def scramble(size: int, salt: int) -> IntArray:
-    """A fixed permutation of 0 .. size - 1 that looks random, the same on every machine and library version."""
+    """Permute 0 .. size - 1 pseudo-randomly: the result is the same on every machine and with every library version."""
     with np.errstate(over="ignore"):
         # The finaliser of SplitMix64 (Steele, Lea & Flood 2014): a bijection, so there are no ties.
         mixed = (np.arange(1, size + 1, dtype=np.uint64) + np.uint64(salt << 40)) * np.uint64(0x9E3779B97F4A7C15)
@@ -103,9 +103,9 @@ def scramble(size: int, salt: int) -> IntArray:
 
 
 def sorted_distinct(rows: IntArray, limits: tuple[int, ...]) -> IntArray:
-    """The distinct rows of an integer matrix in lexicographic order; column c holds 0 .. limits[c] - 1."""
+    """Return the distinct rows of an integer matrix in lexicographic order; column c holds 0 .. limits[c] - 1."""
     if math.prod(limits) < 2**63:
-        # One number a row sorts several times as fast as the rows themselves.
+        # Rows packed to one number each are sorted several times as fast as the rows themselves.
         keys = np.zeros(len(rows), dtype=np.int64)
         for column, limit in enumerate(limits):
             keys *= limit
@@ -120,25 +120,26 @@ def sorted_distinct(rows: IntArray, limits: tuple[int, ...]) -> IntArray:
 
 
 def to_strings(names: pl.Series) -> StringTable:
-    """A column of names as a string table; besides it only a part of the names is in memory."""
+    """Convert a column of names to a string table, part by part, so that the names are not all copied at once."""
     ptr = np.zeros(len(names) + 1, dtype=np.int64)
     np.cumsum(names.str.len_bytes().to_numpy(), out=ptr[1:])
     data = np.empty(int(ptr[-1]), dtype=np.uint8)
-    for first in range(0, len(names), _NAMES_AT_ONCE):
-        last = min(first + _NAMES_AT_ONCE, len(names))
+    for first in range(0, len(names), _NAMES_PER_CHUNK):
+        last = min(first + _NAMES_PER_CHUNK, len(names))
         joined: str = names[first:last].str.join("").item()
         data[ptr[first] : ptr[last]] = np.frombuffer(joined.encode("utf-8"), dtype=np.uint8)
     return StringTable(data, ptr)
 
 
 def name_column(table: StringTable) -> pl.Series:
-    """All strings of a table as a polars column, in order."""
+    """Convert a table of strings to a polars column, in order."""
     if bool((table.data == _SEPARATOR).any()):
-        # A NUL in a name: no character is left to split at.
+        # A name contains NUL itself, so that the strings cannot be joined and split at NUL.
         return pl.Series(list(table), dtype=pl.String)
-    ptr, parts = table.data_ptr, [pl.Series([], dtype=pl.String)]
-    for first in range(0, len(table), _NAMES_AT_ONCE):
-        last = min(first + _NAMES_AT_ONCE, len(table))
+    ptr = table.data_ptr
+    parts = [pl.Series([], dtype=pl.String)]
+    for first in range(0, len(table), _NAMES_PER_CHUNK):
+        last = min(first + _NAMES_PER_CHUNK, len(table))
         joined = np.insert(table.data[ptr[first] : ptr[last]], ptr[first + 1 : last] - ptr[first], _SEPARATOR)
         parts.append(pl.Series([joined.tobytes().decode("utf-8")]).str.split(chr(_SEPARATOR)).explode())
     return pl.concat(parts)
@@ -147,11 +148,11 @@ def name_column(table: StringTable) -> pl.Series:
 def refuse_too_many(**counts: int) -> None:
     """Refuse a pair of graphs with more entities, relations or triples than can be numbered."""
     for what, count in counts.items():
-        most = _LIMIT // _NUMBERS_OF_ONE[what]
-        if count > most:
+        maximum = _LIMIT // _NUMBERS_PER_ITEM[what]
+        if count > maximum:
             raise InputError(
                 f"there are more {what} than 32-bit ids can number",
-                expected=f"at most {most:,} {what} in both graphs together",
+                expected=f"at most {maximum:,} {what} in both graphs together",
                 found=f"{count:,}",
                 fix="leave out what need not be aligned, or align the graphs piece by piece",
             )

@@ -1,6 +1,6 @@
-"""Public benchmarks by their counts, so that a data set under a wrong name is noticed.
+"""Recognise public benchmarks by their counts of entities, relations and triples, to detect wrongly named data sets.
 
-The "en_fr_15k_V1" that circulates with Dual-AMN is SRPRS, for one: same name, other triples.
+For example, the "en_fr_15k_V1" that circulates with Dual-AMN is SRPRS: the same name, but other triples.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from largegnn.artifacts import AlignmentTask
 
 __all__ = ["BENCHMARKS", "name_benchmark"]
 
-# name: (entities, relations, triples), each (source, target).
+# name: (entities, relations, triples), every count as (source, target).
 BENCHMARKS: dict[str, tuple[tuple[int, int], tuple[int, int], tuple[int, int]]] = {
     "OpenEA EN_FR_15K_V1": ((15_000, 15_000), (267, 210), (47_334, 40_864)),
     "OpenEA EN_DE_15K_V1": ((15_000, 15_000), (215, 131), (47_676, 50_419)),
@@ -20,14 +20,14 @@ BENCHMARKS: dict[str, tuple[tuple[int, int], tuple[int, int], tuple[int, int]]] 
     "ContEA FR_EN": ((94_451, 142_234), (903, 1_208), (318_115, 465_126)),
     "DEBIAN_FILES_1M": ((1_307_272, 1_728_920), (185, 187), (3_861_364, 4_937_370)),
 }
-# Sets whose relations are counted differently in different copies: entities and triples decide.
-_BY_TRIPLES = {
+# Data sets whose copies differ in the number of relations are recognised by (entities, triples).
+_WITHOUT_RELATIONS = {
     ((15_000, 15_000), (36_508, 33_532)): "SRPRS EN_FR (also passed around as en_fr_15k_V1; it is not OpenEA)",
 }
 
 
 def name_benchmark(task: AlignmentTask) -> str | None:
-    """The public benchmark whose counts are exactly these, whichever side is the source."""
+    """Name the public benchmark with exactly the counts of a task, whichever side is the source; None if unknown."""
     triples = (task.num_source_triples, len(task.triples) - task.num_source_triples)
     entities = (task.num_source_entities, task.num_target_entities)
     relations = (task.num_source_relations, task.num_target_relations)
@@ -36,4 +36,4 @@ def name_benchmark(task: AlignmentTask) -> str | None:
             return name
         if (entities[::-1], relations[::-1], triples[::-1]) == counts:
             return f"{name}, source and target swapped"
-    return _BY_TRIPLES.get((entities, triples)) or _BY_TRIPLES.get((entities[::-1], triples[::-1]))
+    return _WITHOUT_RELATIONS.get((entities, triples)) or _WITHOUT_RELATIONS.get((entities[::-1], triples[::-1]))

@@ -1,13 +1,13 @@
 """List the public data sets that can be fetched by name: their mirrors, files, licences and citations.
 
-In: a name the user typed. Out: a `DataSet`, a frozen value; nothing here reaches the network. A mirror is either a file
-with a direct address (`RemoteFile`) or the public record of a figshare item (`Listing`), which names files with their
-sizes and MD5 sums. Addresses may change: each can be replaced by `--mirror URL` or `--from FILE`.
+In: a name the user typed. Out: a `DataSet`, a frozen value; this module does not use the network. A mirror is either a
+file with a direct address (`RemoteFile`) or the public record of a figshare item (`Listing`), which names files with
+their sizes and MD5 sums. Addresses may change: users can replace them with `--mirror URL` or `--from FILE`.
 
-Sources: OpenEA's README names the Dropbox file and figshare item 19258760, version 2, for v1.1 (version 3 is v2.0: the
-same folder names, other entity names). The SHA-512 is that of the `kgm` library's public code. DBpedia1M is figshare
-item 21119380 by the paper; the names of its files are not known. DBP1M, LargeEA's set, is another one: its README links
-Google Drive, which requires a click. None of these addresses could be tried.
+Sources: OpenEA's README names the Dropbox file and figshare item 19258760, version 2, for v1.1 (version 3 is v2.0, with
+the same folder names but other entity names). The SHA-512 comes from the public code of the `kgm` library. The paper
+names figshare item 21119380 for DBpedia1M; the names of its files are not known. DBP1M, LargeEA's data set, is a
+different one: its README links Google Drive, which requires a click. None of these addresses has been tried.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file with an address; `checksum` is written as `sha512:...`, with any algorithm of hashlib."""
+    """A file with an address; `checksum` is `ALGORITHM:HEX` with an algorithm of hashlib, such as `sha512:...`."""
 
     name: str
     url: str
@@ -45,10 +45,10 @@ class Listing:
 
 @dataclass(frozen=True)
 class DataSet:
-    """One name of the catalogue.
+    """An entry of the catalogue.
 
-    `folder` is the one folder of the archive to unpack, None for all; `home` the folder below --out that holds what is
-    unpacked ("" for --out itself). Mirrors are tried in order; without any, the file has to be fetched by hand.
+    `folder` is the only folder of the archive to unpack, None for all; `home` is the folder below --out for the
+    unpacked folders ("" for --out itself). Mirrors are tried in order; without mirrors, the user fetches the file.
     """
 
     name: str
@@ -63,7 +63,7 @@ class DataSet:
     note: str = ""
 
     def known_checksum(self, file_name: str) -> str | None:
-        """What a file of this name has to hash to, if that is known."""
+        """Return the published checksum of a file, None if it is not known."""
         files = (mirror for mirror in self.mirrors if isinstance(mirror, RemoteFile))
         return next((file.checksum for file in files if file.name == file_name), None)
 
@@ -132,11 +132,11 @@ DATASETS: dict[str, DataSet] = {
 
 
 def find_dataset(name: str, datasets: Mapping[str, DataSet] = DATASETS) -> DataSet:
-    """The data set of this name, in small or capital letters, with - or _; refuses others with the nearest names."""
-    names = {_plain(known): known for known in datasets}
-    if _plain(name) in names:
-        return datasets[names[_plain(name)]]
-    close = [names[match] for match in difflib.get_close_matches(_plain(name), list(names), n=3, cutoff=0.6)]
+    """Find a data set by name; case and - or _ do not matter. The error for an unknown name suggests similar names."""
+    names = {_normalised(known): known for known in datasets}
+    if _normalised(name) in names:
+        return datasets[names[_normalised(name)]]
+    close = [names[match] for match in difflib.get_close_matches(_normalised(name), list(names), n=3, cutoff=0.6)]
     raise InputError(
         f"no public data set is called {name!r}",
         expected=", ".join(datasets),
@@ -145,14 +145,14 @@ def find_dataset(name: str, datasets: Mapping[str, DataSet] = DATASETS) -> DataS
 
 
 def files_in_listing(text: bytes, dataset: DataSet, url: str) -> list[RemoteFile]:
-    """The archives a figshare record offers: the one the data set names, or all of them."""
+    """Return the archives in a figshare record: the archive that the data set names, or all archives."""
     try:
         record: Any = json.loads(text)
         entries = record["files"] if isinstance(record, dict) else record
         files = [_listed_file(entry) for entry in entries if not entry.get("is_link_only")]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(
-            "the mirror answered something else than a list of files",
+            "the answer of the mirror is not a list of files",
             where=url,
             expected="a figshare record with files, each with name, size and download_url",
             found=repr(text[:80]),
@@ -185,5 +185,5 @@ def _listed_file(entry: Mapping[str, Any]) -> RemoteFile:
     )
 
 
-def _plain(name: str) -> str:
+def _normalised(name: str) -> str:
     return name.strip().lower().replace("-", "_")

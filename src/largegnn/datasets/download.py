@@ -1,10 +1,10 @@
-"""Fetch a public data set by name: pooch compares its checksum, `unpack` makes folders of it that can be loaded.
+"""Fetch a public data set by name, check its checksum with pooch, and unpack it into folders that can be loaded.
 
-In: a name of the catalogue and a folder. Out: the data set folders, the archives they came from, and what each was
-compared with. The mirrors of the catalogue are tried in turn. `checksums.json` records the checksum of an archive which
-has no published one, so that a change is noticed the next time.
-pooch restarts an interrupted transfer at the first byte, and these files have gigabytes: `_transfer` keeps what arrived
-in `NAME.partial`, with the address and the version of the file, and requests the rest.
+In: a name of the catalogue and a folder. Out: the data set folders, their archives, and the origin of each checksum.
+The mirrors of the catalogue are tried in turn. If an archive has no published checksum, its checksum is recorded in
+`checksums.json`, so that a change is noticed the next time.
+pooch restarts an interrupted transfer at the first byte, and these files have gigabytes: `_transfer` keeps the received
+bytes in `NAME.partial`, with the address and the version of the file, and requests the rest.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ __all__ = ["Download", "FetchedArchive", "download"]
 _log = logging.getLogger(__name__)
 _LEDGER = "checksums.json"
 _ATTEMPTS, _FIRST_PAUSE_S, _TIMEOUT_S = 5, 1.0, 60.0
-_CHUNK = 1 << 14  # what arrived of a chunk is lost where the connection drops
-_RETRIED = {408, 425, 429, 500, 502, 503, 504}
+_CHUNK = 1 << 14  # small, because an incomplete chunk is lost if the connection breaks
+_TEMPORARY_ERRORS = {408, 425, 429, 500, 502, 503, 504}
 _BY_HAND = "name another mirror with --mirror URL, or fetch the file by hand and give it with --from FILE"
 
 
 class _UnavailableError(InputError):
-    """One mirror does not give the file; another one may."""
+    """A mirror does not provide the file; another mirror may."""
 
 
 class _NoAnswerError(requests.ConnectionError):
-    """The server could not be reached: worth another attempt only where it was reached before."""
+    """The server could not be reached: retried only if an earlier attempt reached it."""
 
 
 @dataclass(frozen=True)
 class FetchedArchive:
-    """A checked archive; `compared` is the checksum it was compared with: known, recorded or nothing."""
+    """A checked archive; `compared` says which checksum it was compared with: known, recorded or nothing."""
 
     path: Path
     origin: str
@@ -80,7 +80,7 @@ def download(
 ) -> Download:
     """Fetch and unpack a data set; `mirror` is another address, `file` an archive on this machine.
 
-    `force` replaces data set folders, `keep` leaves the archive, `trust` accepts another checksum and records it.
+    `force` replaces data set folders, `keep` keeps the archive, `trust` accepts a changed checksum and records it.
     """
     if mirror is not None and file is not None:
         raise InputError("--mirror and --from exclude each other", fix="give one of them")
@@ -95,7 +95,7 @@ def download(
     if file is not None:
         archives = [_check_file(dataset, file, out, trust)]
     elif mirror is not None:
-        archives = [_fetch(dataset, _at_mirror(dataset, mirror), out, trust)]
+        archives = [_fetch(dataset, _file_at_mirror(dataset, mirror), out, trust)]
     else:
         archives = _fetch_from_mirrors(dataset, out, trust)
     folders: list[UnpackedSet] = []
@@ -112,7 +112,7 @@ def download(
 
 
 def _fetch_from_mirrors(dataset: DataSet, out: Path, trust: bool) -> list[FetchedArchive]:
-    """The archives from the first mirror of the catalogue that gives them."""
+    """Fetch the archives from the first mirror of the catalogue that provides them."""
     refusals: list[str] = []
     for source in dataset.mirrors:
         try:
@@ -120,17 +120,17 @@ def _fetch_from_mirrors(dataset: DataSet, out: Path, trust: bool) -> list[Fetche
             return [_fetch(dataset, entry, out, trust) for entry in files]
         except _UnavailableError as error:
             refusals.append(error.found or error.problem)
-            _log.warning("%s does not give the file: %s", urlsplit(source.url).netloc, refusals[-1])
+            _log.warning("%s does not provide the file: %s", urlsplit(source.url).netloc, refusals[-1])
     raise InputError(
         f"{dataset.name} could not be fetched",
         where=", ".join(source.url for source in dataset.mirrors) or dataset.page,
-        found="; ".join(refusals) or "no address a program can fetch from",
+        found="; ".join(refusals) or "no address that a program can fetch from",
         fix=dataset.note
         or f"fetch it by hand from {dataset.page} and give it with --from FILE, or name a mirror with --mirror URL",
     )
 
 
-def _at_mirror(dataset: DataSet, mirror: str) -> RemoteFile:
+def _file_at_mirror(dataset: DataSet, mirror: str) -> RemoteFile:
     if urlsplit(mirror).scheme.lower() not in {"http", "https"}:
         raise InputError("this address cannot be fetched", where=mirror, expected="http:// or https://")
     if not mirror.endswith("/"):
@@ -144,45 +144,45 @@ def _at_mirror(dataset: DataSet, mirror: str) -> RemoteFile:
     return RemoteFile(dataset.archive, mirror + quote(dataset.archive))
 
 
-def _own_name(dataset: DataSet, file_name: str) -> str:
-    """The name of an archive here: its published one, or one that cannot be taken for another data set's."""
+def _local_name(dataset: DataSet, file_name: str) -> str:
+    """Name the local archive: its published name, or a name that no archive of another data set has."""
     if file_name == dataset.archive:
         return file_name
     return f"{dataset.name}-{re.sub(r'[^A-Za-z0-9._-]+', '_', file_name).lstrip('.') or 'archive'}"
 
 
 def _check_file(dataset: DataSet, file: Path, out: Path, trust: bool) -> FetchedArchive:
-    """An archive on this machine, by its checksum."""
+    """Check the checksum of an archive on this machine."""
     if not file.is_file():
         raise InputError("there is no such file", where=str(file), expected="--from ARCHIVE")
-    name = _own_name(dataset, file.name)
-    checksum, compared = _expected(name, dataset.known_checksum(file.name), out, trust)
+    name = _local_name(dataset, file.name)
+    checksum, compared = _expected_checksum(name, dataset.known_checksum(file.name), out, trust)
     try:
         pooch.hashes.hash_matches(file, checksum, strict=True)
     except ValueError as error:
         raise _wrong_checksum(file, checksum, error) from None
-    return _recorded(file, name, str(file), compared, out)
+    return _record_checksum(file, name, str(file), compared, out)
 
 
 def _fetch(dataset: DataSet, remote: RemoteFile, out: Path, trust: bool) -> FetchedArchive:
-    """One archive in `out`: the one that exists if its checksum is right, else a fetched one."""
-    path = out / _own_name(dataset, remote.name)
+    """Return an archive in `out`; it is fetched unless it exists with the right checksum."""
+    path = out / _local_name(dataset, remote.name)
     published = remote.checksum or dataset.known_checksum(remote.name)
-    checksum, compared = _expected(path.name, published, out, trust)
+    checksum, compared = _expected_checksum(path.name, published, out, trust)
     pooch.get_logger().setLevel(logging.WARNING)
     if path.exists() and not pooch.hashes.hash_matches(path, checksum):
-        _log.warning("%s: the checksum is wrong; fetched again", path)
+        _log.warning("%s: the checksum is wrong; fetching it again", path)
     try:
         pooch.retrieve(remote.url, checksum, fname=path.name, path=out, downloader=_transfer(path, remote.size))
     except ValueError as error:
         raise _wrong_checksum(path, checksum, error) from None
     except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}; what arrived is kept") from error
-    return _recorded(path, path.name, remote.url, compared, out)
+        raise StorageError(f"cannot write {path}: {error.strerror or error}; the received bytes are kept") from error
+    return _record_checksum(path, path.name, remote.url, compared, out)
 
 
-def _expected(name: str, published: str | None, out: Path, trust: bool) -> tuple[str | None, str]:
-    """The checksum a file must have, and its origin: known, recorded or nothing."""
+def _expected_checksum(name: str, published: str | None, out: Path, trust: bool) -> tuple[str | None, str]:
+    """Return the checksum a file must have, and its origin: known, recorded or nothing."""
     records = _read_ledger(out / _LEDGER)
     if trust:
         return None, "nothing"
@@ -191,8 +191,8 @@ def _expected(name: str, published: str | None, out: Path, trust: bool) -> tuple
     return (f"sha256:{records[name]['sha256']}", "recorded") if name in records else (None, "nothing")
 
 
-def _recorded(path: Path, name: str, origin: str, compared: str, out: Path) -> FetchedArchive:
-    """The archive, its checksum written to the ledger."""
+def _record_checksum(path: Path, name: str, origin: str, compared: str, out: Path) -> FetchedArchive:
+    """Write the checksum of an archive to the ledger, and describe the archive."""
     sha256, size = pooch.file_hash(str(path)), path.stat().st_size
     records = _read_ledger(out / _LEDGER) | {name: {"sha256": sha256, "bytes": size}}
     write_text(out / _LEDGER, json.dumps(records, indent=1, sort_keys=True) + "\n")
@@ -220,8 +220,9 @@ def _wrong_checksum(path: Path, checksum: str | None, error: Exception) -> Input
 
 
 def _transfer(path: Path, size: int | None) -> Callable[[str, str, object], None]:
-    """A downloader for pooch that resumes what an earlier attempt, or an earlier call, left in `NAME.partial`."""
-    partial, version = (path.with_name(path.name + suffix) for suffix in (".partial", ".partial.version"))
+    """Make a downloader for pooch that resumes a transfer from `NAME.partial`, left by an earlier attempt or call."""
+    partial = path.with_name(path.name + ".partial")
+    version = path.with_name(path.name + ".partial.version")
 
     def run(url: str, output_file: str, _: object) -> None:
         with progress(f"fetching {path.name}", size, "bytes") as work:
@@ -233,43 +234,43 @@ def _transfer(path: Path, size: int | None) -> Callable[[str, str, object], None
 
 
 def _append(url: str, partial: Path, version: Path, work: Work) -> None:
-    """One request: the whole file, or its rest where the server still has the version that was begun."""
-    begun = version.read_text(encoding="utf-8") if version.exists() and partial.exists() else ""
-    tag = begun.removeprefix(f"{url}\n") if begun.startswith(f"{url}\n") else ""
-    have = partial.stat().st_size if tag else 0
-    with _answer(url, {"Range": f"bytes={have}-", "If-Range": tag} if have else {}) as response:
+    """Request the rest of a file if the server still has the version of `partial`, otherwise the whole file."""
+    recorded = version.read_text(encoding="utf-8") if version.exists() and partial.exists() else ""
+    tag = recorded.removeprefix(f"{url}\n") if recorded.startswith(f"{url}\n") else ""
+    num_received = partial.stat().st_size if tag else 0
+    with _request(url, {"Range": f"bytes={num_received}-", "If-Range": tag} if num_received else {}) as response:
         if response.headers.get("Content-Type", "").startswith("text/html"):
-            raise _UnavailableError("a web page came instead of the file", where=url, fix=_BY_HAND)
-        is_rest = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+            raise _UnavailableError("the server sent a web page instead of the file", where=url, fix=_BY_HAND)
+        is_rest = response.headers.get("Content-Range", "").startswith(f"bytes {num_received}-")
         if response.status_code != 200 and not is_rest:
             partial.unlink(missing_ok=True)
-            raise requests.HTTPError("the server sent another piece than requested")
-        have = have if is_rest else 0
+            raise requests.HTTPError("the server sent a different part of the file than requested")
+        num_received = num_received if is_rest else 0
         length = response.headers.get("Content-Length")
         free = shutil.disk_usage(partial.parent).free
         if length is not None and int(length) > free:
             raise StorageError(f"not enough space for {partial}: {int(length):,} bytes to come, {free:,} free")
-        # A weak tag promises equal meaning, not equal bytes: it cannot guard a resumed transfer.
+        # A weak tag promises equal meaning, not equal bytes, so that a transfer cannot be resumed by it.
         etag = response.headers.get("ETag", "W/")
         tag = response.headers.get("Last-Modified", "") if etag.startswith("W/") else etag
         version.write_text(f"{url}\n{tag}", encoding="utf-8")
-        work.total = None if length is None else have + int(length)
-        work.advance(have - work.done)
-        with partial.open("ab" if have else "wb") as file:
+        work.total = None if length is None else num_received + int(length)
+        work.advance(num_received - work.done)
+        with partial.open("ab" if num_received else "wb") as file:
             for chunk in response.iter_content(_CHUNK):
                 file.write(chunk)
                 work.advance(len(chunk))
 
 
 def _listed_files(dataset: DataSet, url: str) -> list[RemoteFile]:
-    """The files of a figshare record."""
+    """Fetch the list of files in a figshare record."""
     text: list[bytes] = []
-    _with_retries(url, lambda: text.append(_answer(url, {"Accept": "application/json"}).content))
+    _with_retries(url, lambda: text.append(_request(url, {"Accept": "application/json"}).content))
     return files_in_listing(text[0], dataset, url)
 
 
-def _answer(url: str, headers: dict[str, str]) -> requests.Response:
-    """An answer with the file or a piece of it; a passing failure is a `RequestException`, a refusal is final."""
+def _request(url: str, headers: dict[str, str]) -> requests.Response:
+    """Request a file or a part of it; a temporary failure is a `RequestException`, a refusal is final."""
     headers |= {"User-Agent": f"largegnn/{__version__}", "Accept-Encoding": "identity"}
     try:
         response = requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT_S)
@@ -279,14 +280,14 @@ def _answer(url: str, headers: dict[str, str]) -> requests.Response:
         return response
     response.close()
     found = f"HTTP {response.status_code} {response.reason}"
-    if response.status_code in _RETRIED:
+    if response.status_code in _TEMPORARY_ERRORS:
         raise requests.HTTPError(found)
-    found += "; some sites answer programs so, and browsers not"
+    found += "; some sites refuse programs but not browsers"
     raise _UnavailableError("the server refused", where=url, expected="HTTP 200", found=found, fix=_BY_HAND)
 
 
 def _with_retries(url: str, attempt: Callable[[], None]) -> None:
-    """Call `attempt` until it succeeds, a few times, with growing pauses."""
+    """Call `attempt` until it succeeds, at most five times, with growing pauses."""
     for number in range(1, _ATTEMPTS + 1):
         try:
             return attempt()

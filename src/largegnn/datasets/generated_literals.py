@@ -1,10 +1,11 @@
-"""Draw names and values for the entities of a synthetic world, alike in both graphs and seldom equal.
+"""Draw names and values for the entities of a synthetic world: similar in both graphs, but seldom equal.
 
-In: the world's entities that each graph describes, their ids, and a share of noise. Out: `Literals`.
-Every entity has a name of artificial words, a date, a number and, one in three, a code. The source states them as they
-are but for some that it lacks; the target has predicates of its own and, each by the share of noise: no value at all,
-typing errors, words in another order or cut to a letter, words of another language, a wrong date, a rounded number.
-Cost: a few numbers for each entity of the world; texts are made by polars, a quarter of a million entities at a time.
+In: the entities of the world that each graph describes, their ids, and a share of noise. Out: `Literals`.
+Every entity has a name of artificial words, a date, a number and, one in three, a code. The source states them
+correctly, but lacks some. The target has its own predicates, and the share of noise decides how many of its values are
+missing or changed: typing errors, words reordered or abbreviated to a letter, words of another language, a wrong date,
+a rounded number.
+Cost: a few numbers for each entity of the world; polars makes the texts, a quarter of a million entities at a time.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ __all__ = ["draw_literals"]
 
 _Records = npt.NDArray[np.void]
 _CHUNK = 1 << 18
-_WORDS, _CODED = 40_000, 1 / 3
-_WRONG = 0.2  # share of the noise that makes a date wrong
+_WORDS, _CODE_SHARE = 40_000, 1 / 3
+_WRONG_DATE = 0.2  # share of the noise that makes a date wrong
 _SYLLABLES = (
     [*"bcdfghjklmnprstvwz", "br", "ch", "dr", "gr", "kl", "pr", "qu", "st", "tr"],
     [*"aeio", "ou", "ai", "au", "ea", "ia"],
@@ -30,7 +31,7 @@ _SYLLABLES = (
 _LETTERS = pl.Series(list("abcdefghijklmnopqrstuvwxyz"))
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _SOURCE, _TARGET = "http://source.example.org/property/", "http://target.example.org/property/"
-# Of each side the predicates of name, date, number and code, and the language of its names.
+# For each side the predicates of name, date, number and code; then their datatypes, and the language of its names.
 _PREDICATES = (
     ("http://www.w3.org/2000/01/rdf-schema#label", f"{_SOURCE}founded", f"{_SOURCE}size", f"{_SOURCE}code"),
     (f"{_TARGET}title", f"{_TARGET}since", f"{_TARGET}extent", f"{_TARGET}identifier"),
@@ -41,7 +42,7 @@ _DATATYPES, _LANGUAGES = ("", f"{_XSD}date", f"{_XSD}integer", ""), ("en", "fr")
 def draw_literals(
     members: tuple[IntArray, IntArray], ids: tuple[IntArray, IntArray], noise: float, seed: np.random.SeedSequence
 ) -> Literals:
-    """The literals of both graphs; `members` are the world's entities in each graph, `ids` their ids."""
+    """Draw the literals of both graphs; `members` are the world's entities in each graph, `ids` their ids."""
     world_rng, *rngs = map(np.random.default_rng, seed.spawn(3))
     world = _draw_world(1 + max(int(side.max()) for side in members), world_rng)
     vocabulary = _draw_words(world_rng)
@@ -51,7 +52,7 @@ def draw_literals(
     rows: list[IntArray] = []
     texts: list[StringTable] = []
     for side in (0, 1):
-        # Of each kind of value: predicate, datatype, language; the columns in the order of the predicates.
+        # For each kind of value the codes of predicate, datatype and language; literals are sorted by predicate.
         numbers = np.array(
             [
                 (
@@ -81,7 +82,7 @@ def draw_literals(
 
 
 def _draw_world(num_entities: int, rng: np.random.Generator) -> _Records:
-    """What is true of each entity: numbers of its words (-1: none), day, size and code (0: none)."""
+    """Draw the correct values of each entity: positions of its words (-1: none), day, size and code (0: none)."""
     world = np.empty(num_entities, dtype=[("words", "i4", 3), ("day", "i4"), ("size", "i4"), ("code", "i4")])
     shares = 1.0 / (np.arange(_WORDS) + 20.0)  # some words are frequent, as in real names
     for column in range(3):
@@ -90,12 +91,12 @@ def _draw_world(num_entities: int, rng: np.random.Generator) -> _Records:
     world["day"] = rng.integers(0, 80_000, num_entities)
     world["size"] = np.minimum(np.exp(rng.normal(9, 2.5, num_entities)), 2e9) + 1
     world["code"] = rng.permutation(num_entities) + 10_000_000
-    world["code"][rng.random(num_entities) >= _CODED] = 0
+    world["code"][rng.random(num_entities) >= _CODE_SHARE] = 0
     return world
 
 
 def _draw_words(rng: np.random.Generator) -> tuple[pl.Series, pl.Series]:
-    """Distinct words of two or three syllables, and each in another language: most with another ending."""
+    """Draw distinct words of two or three syllables, and their translations: most differ in their ending alone."""
     num_drawn = 4 * _WORDS
     parts = [
         pl.Series(letters).gather(rng.integers(0, len(letters), num_drawn)) for _ in range(3) for letters in _SYLLABLES
@@ -105,18 +106,18 @@ def _draw_words(rng: np.random.Generator) -> tuple[pl.Series, pl.Series]:
     is_long = pl.Series(rng.random(num_drawn) < 0.5)
     words = frame.select(pl.when(is_long).then(long).otherwise(short)).to_series().unique(maintain_order=True)[:_WORDS]
     endings = pl.Series(["e", "ia", "us", "o", "que"]).gather(rng.integers(0, 5, _WORDS))
-    others = words.gather(rng.permutation(_WORDS))
+    unrelated = words.gather(rng.permutation(_WORDS))
     is_related = pl.Series(rng.random(_WORDS) < 0.7)
     related = words.str.head(-1) + endings
-    return words, pl.select(pl.when(is_related).then(related).otherwise(others)).to_series()
+    return words, pl.select(pl.when(is_related).then(related).otherwise(unrelated)).to_series()
 
 
 def _texts(
     world: _Records, vocabulary: tuple[pl.Series, pl.Series], noise: float, side: int, rng: np.random.Generator
 ) -> pl.DataFrame:
-    """Name, date, number and code of some entities as one side states them; null where it lacks one."""
+    """State name, date, number and code of some entities as one side does; null for a value that the side lacks."""
     count = len(world)
-    share, lacking = (noise, noise) if side else (0.0, noise / 2)
+    share, missing = (noise, noise) if side else (0.0, noise / 2)
 
     def chance(probability: float) -> pl.Expr:
         return pl.lit(pl.Series(rng.random(count) < probability))
@@ -127,7 +128,7 @@ def _texts(
         .otherwise(pl.lit(_word(vocabulary[0], numbers)))
         for numbers in world["words"].T
     ]
-    day = world["day"] + np.where(rng.random(count) < share * _WRONG, rng.integers(-800, 800, count), 0)
+    day = world["day"] + np.where(rng.random(count) < share * _WRONG_DATE, rng.integers(-800, 800, count), 0)
     size = world["size"].astype(np.int64)
     scale = 10 ** np.maximum(np.floor(np.log10(size)).astype(np.int64) - 1, 0)
     size = np.where(rng.random(count) < share, (size + scale // 2) // scale * scale, size)
@@ -140,44 +141,45 @@ def _texts(
         number=pl.lit(pl.Series(size)).cast(pl.String),
         code=code,
     )
-    return frame.select(pl.when(~chance(lacking)).then(column).alias(column) for column in frame.columns)
+    return frame.select(pl.when(~chance(missing)).then(column).alias(column) for column in frame.columns)
 
 
 def _word(vocabulary: pl.Series, numbers: IntArray) -> pl.Series:
-    """Words by their numbers, null for -1."""
+    """Look words up by their positions, null for -1."""
     return vocabulary.gather(pl.Series(numbers).replace(-1, None))
 
 
-def _reordered(words: list[pl.Expr], is_reordered: pl.Expr, is_cut: pl.Expr) -> pl.Expr:
-    """The words of a name as one text: the last one in front, or the first one cut to a letter, or as they are."""
+def _reordered(words: list[pl.Expr], is_reordered: pl.Expr, is_abbreviated: pl.Expr) -> pl.Expr:
+    """Join the words of a name: the last word in front, or the first word abbreviated to a letter, or unchanged."""
     first, second, third = words
     return (
         pl.when(is_reordered & third.is_null())
         .then(pl.concat_str([second, pl.lit(", "), first]))
         .when(is_reordered)
         .then(pl.concat_str([third, pl.lit(", "), first, pl.lit(" "), second]))
-        .when(is_cut)
+        .when(is_abbreviated)
         .then(pl.concat_str([first.str.head(1) + ".", second, third], separator=" ", ignore_nulls=True))
         .otherwise(pl.concat_str(words, separator=" ", ignore_nulls=True))
     )
 
 
 def _misspelt(name: pl.Expr, share: float, count: int, rng: np.random.Generator) -> pl.Expr:
-    """A share of the names with one letter left out, doubled, replaced, or exchanged with the next; in title case."""
-    is_wrong, way = pl.lit(pl.Series(rng.random(count) < share)), pl.lit(pl.Series(rng.integers(0, 4, count)))
-    place = (pl.lit(pl.Series(rng.random(count))) * (name.str.len_chars() - 1)).cast(pl.Int64)
-    other = pl.lit(_LETTERS.gather(rng.integers(0, 26, count)))
-    before, letter, after = name.str.head(place), name.str.slice(place, 1), name.str.slice(place + 1)
-    wrong = (
-        pl.when(way == 0)
+    """Omit, double, replace or swap a letter in a share of the names; all names are in title case."""
+    is_wrong = pl.lit(pl.Series(rng.random(count) < share))
+    error = pl.lit(pl.Series(rng.integers(0, 4, count)))
+    position = (pl.lit(pl.Series(rng.random(count))) * (name.str.len_chars() - 1)).cast(pl.Int64)
+    replacement = pl.lit(_LETTERS.gather(rng.integers(0, 26, count)))
+    before, letter, after = name.str.head(position), name.str.slice(position, 1), name.str.slice(position + 1)
+    misspelt = (
+        pl.when(error == 0)
         .then(before + after)
-        .when(way == 1)
+        .when(error == 1)
         .then(before + letter + letter + after)
-        .when(way == 2)
-        .then(before + other + after)
+        .when(error == 2)
+        .then(before + replacement + after)
         .otherwise(before + after.str.head(1) + letter + after.str.slice(1))
     )
-    return pl.when(is_wrong).then(wrong).otherwise(name).str.to_titlecase()
+    return pl.when(is_wrong).then(misspelt).otherwise(name).str.to_titlecase()
 
 
 def _joined(tables: list[StringTable]) -> StringTable:

@@ -3,12 +3,12 @@
 In: `WorldSettings` and a seed. Out: a `GeneratedPair`: the task, names, literals where requested, and a report of what
 was drawn. The same settings and seed always give the same pair, and every size is met exactly.
 
-The world follows DBpedia. Entities state a few facts each (a light tail of out-degrees), but what facts point at is a
-power law. Most facts stay inside the head's community, whose sizes follow a power law too; a tail attracts mostly one
-relation, and relations follow Zipf's law. The facts between linked entities are shared: each graph states a random part
-of them. To these come facts that only one graph describes and false triples, so that every entity has a triple. Each
-graph divides the world's relations in its own way. Ids and the numbers in names are random and independent.
-Cost: about 2 s and 100 MB per million triples; keys of 8 bytes are drawn and sorted, never rows.
+The world follows DBpedia. Each entity is the head of a few facts (a light tail of out-degrees); the number of facts
+that point at an entity follows a power law. Most facts stay inside the head's community, and community sizes follow a
+power law too. A fact mostly uses the relation its tail prefers, and relations follow Zipf's law. The facts between
+linked entities are shared: each graph states a random part of them. Each graph adds private facts and wrong triples, so
+that every entity has a triple, and maps the world's relations to relations of its own. Ids and the numbers in names are
+random and independent. Cost: about 2 s and 100 MB per million triples, since pairs are drawn and sorted as 8-byte keys.
 """
 
 from __future__ import annotations
@@ -32,24 +32,26 @@ __all__ = ["GeneratedPair", "WorldReport", "generate_pair"]
 
 _FloatArray = npt.NDArray[np.float64]
 
-# Linked entities have better ranks of popularity: the u-th quantile of a uniform draw becomes u to this power.
+# Linked entities are more popular: a uniform draw in [0, 1) decides the rank, and theirs is raised to this power.
 _LINKED_POPULARITY = 1.5
 # Community sizes fall with their rank to this power.
 _COMMUNITY_EXPONENT = 0.5
-# The world has this many more relations than the graph that has most of them.
+# The world has more relations than either graph, by this share of the larger number.
 _RELATION_SURPLUS = 0.25
-# Share of the facts that use the relation their tail attracts; the others use any.
-_ATTRACTED = 0.6
-# A dense community may have no popular pair left: after these rounds, once fewer than this share of the draws is new,
-# pairs are drawn uniformly.
-_POPULAR_ROUNDS, _FEW_NEW = 12, 0.2
-# Pairs drawn at once, to bound the temporary arrays.
-_MOST_DRAWS = 8_000_000
+# Share of the facts that use the relation their tail prefers; the other facts use a relation drawn by frequency.
+_PREFERRED_SHARE = 0.6
+# A dense community may have no popular pair left: after this number of rounds, if the share of new pairs among the
+# draws is not above this minimum, pairs are drawn uniformly.
+_POPULAR_ROUNDS, _MIN_NEW_SHARE = 12, 0.2
+# Surplus of a round of draws over the pairs that are lacking, because some draws repeat: a share and a constant.
+_DRAW_SURPLUS, _EXTRA_DRAWS = 1.1, 64
+# Maximum number of pairs drawn at once, to bound the temporary arrays.
+_MAX_DRAWS = 8_000_000
 
 
 @dataclass(frozen=True)
 class WorldReport:
-    """Counts of a generated pair; facts are those between linked entities, of which each graph states a part."""
+    """Counts of a generated pair; `facts` are the facts between linked entities; each graph states a part of them."""
 
     facts: int
     facts_in_both: int
@@ -75,18 +77,18 @@ class GeneratedPair:
 
 @dataclass(frozen=True, eq=False)
 class _World:
-    """Entities in the order linked, source only, target only; `relation_ladder` (r,) cumulates frequencies."""
+    """Properties of entities, ordered linked, source only, target only; `relation_cumulative` (r,) sums frequencies."""
 
     popularity: _FloatArray
     activity: _FloatArray
     community: IntArray
-    attracted: IntArray
-    relation_ladder: _FloatArray
+    preferred_relation: IntArray
+    relation_cumulative: _FloatArray
 
 
 @dataclass(frozen=True)
 class _Counts:
-    """Sizes of one graph; its triples are shared facts, private facts and false ones."""
+    """Sizes of one graph; its triples are shared facts, private facts and wrong triples."""
 
     entities: int
     relations: int
@@ -98,7 +100,7 @@ class _Counts:
 
 @dataclass(frozen=True, eq=False)
 class _Facts:
-    """Triples with entities numbered among those of a graph, linked ones first, and relations of the world."""
+    """Triples with relations of the world; entities are numbered within a graph, linked entities first."""
 
     heads: IntArray
     relations: IntArray
@@ -107,7 +109,7 @@ class _Facts:
 
 @dataclass(frozen=True, eq=False)
 class _Graph:
-    """One graph: the id of each of its entities, `triples` (m, 3), which of the shared facts it states."""
+    """One graph: the ids of its entities, `triples` (m, 3), and which of the shared facts it states."""
 
     ids: IntArray
     triples: IntArray
@@ -155,14 +157,14 @@ def generate_pair(settings: WorldSettings, seed: int) -> GeneratedPair:
         target_wrong=target_counts.wrong,
         source_max_degree=source_degree,
         target_max_degree=target_degree,
-        world_relations=len(world.relation_ladder),
+        world_relations=len(world.relation_cumulative),
         communities=len(np.unique(world.community)),
     )
     return GeneratedPair(task, names, report, literals)
 
 
 def _draw_world(settings: WorldSettings, rng: np.random.Generator) -> _World:
-    """Draw every entity's popularity as tail, activity as head, community, and the relation it attracts as tail."""
+    """Draw every entity's popularity as tail, activity as head, community, and the relation it prefers as tail."""
     num_entities = settings.source_entities + settings.target_entities - settings.links
     quantile = rng.random(num_entities)
     quantile[: settings.links] **= _LINKED_POPULARITY
@@ -170,182 +172,206 @@ def _draw_world(settings: WorldSettings, rng: np.random.Generator) -> _World:
     # Degrees with a tail of exponent g come from weights that fall with the rank to the power 1 / (g - 1).
     weights = np.arange(1.0, num_entities + 1) ** (-1.0 / (settings.degree_exponent - 1.0))
     popularity[np.argsort(quantile, kind="stable")] = weights
-    communities = _ladder(max(1, round(num_entities / settings.community_size)), _COMMUNITY_EXPONENT)
+    num_communities = max(1, round(num_entities / settings.community_size))
+    community_cumulative = _zipf_cumulative(num_communities, _COMMUNITY_EXPONENT)
     num_relations = int(max(settings.source_relations, settings.target_relations) * (1 + _RELATION_SURPLUS))
-    relations = _ladder(num_relations, settings.relation_exponent)
+    relation_cumulative = _zipf_cumulative(num_relations, settings.relation_exponent)
     return _World(
         popularity=popularity,
         activity=rng.standard_exponential(num_entities),
-        community=_pick(communities, rng.random(num_entities)),
-        attracted=_pick(relations, rng.random(num_entities)),
-        relation_ladder=relations,
+        community=_sample_from_cumulative(community_cumulative, rng.random(num_entities)),
+        preferred_relation=_sample_from_cumulative(relation_cumulative, rng.random(num_entities)),
+        relation_cumulative=relation_cumulative,
     )
 
 
 def _count(settings: WorldSettings, world: _World, members: IntArray, side: str) -> _Counts:
-    """Divide the triples of one graph into shared, private and false ones, or refuse the sizes."""
+    """Divide the triples of one graph into shared facts, private facts and wrong triples, or refuse the sizes."""
     num_triples: int = getattr(settings, f"{side}_triples")
     entities, linked = len(members), settings.links
     wrong = round(settings.wrong * num_triples)
-    right = num_triples - wrong
-    if right < entities:
+    num_correct = num_triples - wrong
+    if num_correct < entities:
         raise InputError(
-            f"too few true triples to describe every entity of the {side}",
-            expected=f"at least {entities} true triples for {entities} entities",
-            found=f"{right} (wrong = {settings.wrong} of {num_triples})",
+            f"too few correct triples to describe every entity of the {side}",
+            expected=f"at least {entities} correct triples for {entities} entities",
+            found=f"{num_correct} (wrong = {settings.wrong} of {num_triples})",
             fix=f"lower wrong or raise {side}_triples",
         )
-    most_shared, most_private = int(_room(linked) * (1 - settings.missing)), _room(entities) - _room(linked)
-    if num_triples > _room(entities) or right > most_shared + most_private:
-        most = min(_room(entities), int((most_shared + most_private) / (1 - settings.wrong)))
+    max_shared = int(_max_pairs(linked) * (1 - settings.missing))
+    max_private = _max_pairs(entities) - _max_pairs(linked)
+    if num_triples > _max_pairs(entities) or num_correct > max_shared + max_private:
+        max_triples = min(_max_pairs(entities), int((max_shared + max_private) / (1 - settings.wrong)))
         raise InputError(
             f"the {side} graph is too dense",
-            expected=f"at most {most} triples among {entities} entities, {linked} of them linked",
+            expected=f"at most {max_triples} triples among {entities} entities, {linked} of them linked",
             found=f"{side}_triples = {num_triples}, missing = {settings.missing}, wrong = {settings.wrong}",
             fix=f"lower {side}_triples, missing or wrong, or raise {side}_entities",
         )
     as_head = world.activity[:linked].sum() / world.activity[members].sum()
     as_tail = world.popularity[:linked].sum() / world.popularity[members].sum()
-    # Every entity that is not linked has a private fact.
-    shared = min(round(right * as_head * as_tail), most_shared, right - (entities - linked))
-    shared = max(shared, right - most_private)
-    return _Counts(entities, getattr(settings, f"{side}_relations"), linked, shared, right - shared, wrong)
+    # At least one private fact is left for every entity without a link.
+    shared = min(round(num_correct * as_head * as_tail), max_shared, num_correct - (entities - linked))
+    shared = max(shared, num_correct - max_private)
+    return _Counts(entities, getattr(settings, f"{side}_relations"), linked, shared, num_correct - shared, wrong)
 
 
-def _room(num_entities: int) -> int:
-    """Ordered pairs that may be used: half of all, so that a free one is drawn quickly."""
+def _max_pairs(num_entities: int) -> int:
+    """Maximum number of ordered pairs with a triple: half of all, so that an unused pair is drawn quickly."""
     return num_entities * (num_entities - 1) // 2
 
 
 class _Sampler:
-    """Draws ordered pairs among some entities of the world, numbered 0 .. n - 1; a pair is the key head * n + tail."""
+    """Draws ordered pairs of the `members`, renumbered 0 .. n - 1; the key of a pair is head * n + tail."""
 
     def __init__(self, world: _World, members: IntArray, inside: float) -> None:
         community = world.community[members]
         self.num_entities, self.inside = len(members), inside
-        # Entities are laid out community by community, so that one ladder of weights serves both kinds of draw.
+        # Entities are laid out community by community, so that the tails of one community are a range of one array of
+        # cumulative weights, which also serves draws from all entities.
         self.layout = np.argsort(community, kind="stable").astype(np.int32)
         laid_out = community[self.layout]
         self.first = np.searchsorted(laid_out, community).astype(np.int32)
         self.last = np.searchsorted(laid_out, community, side="right").astype(np.int32)
-        self.tail_ladder = np.append(0.0, np.cumsum(world.popularity[members][self.layout]))
-        self.head_ladder = np.cumsum(world.activity[members][self.layout])
+        self.tail_cumulative = np.append(0.0, np.cumsum(world.popularity[members][self.layout]))
+        self.head_cumulative = np.cumsum(world.activity[members][self.layout])
 
     def pairs(self, count: int, rng: np.random.Generator, is_popular: bool) -> tuple[IntArray, IntArray]:
         """Draw heads and tails of pairs that may repeat: by activity and popularity, or uniformly."""
         if not is_popular:
             heads = rng.integers(0, self.num_entities, count)
-            return heads, self.other_tails(heads, rng)
-        # Community by community: the searches that follow stay in the processor's cache.
-        active = self.layout[_pick(self.head_ladder, np.sort(rng.random(count)))]
-        return active, self.tails(active, rng, self.inside)
+            return heads, self.uniform_tails(heads, rng)
+        # Sorted draws go through the layout in order, so that the searches for tails stay in the processor's cache.
+        active_heads = self.layout[_sample_from_cumulative(self.head_cumulative, np.sort(rng.random(count)))]
+        return active_heads, self.tails(active_heads, rng, self.inside)
 
     def tails(self, heads: IntArray, rng: np.random.Generator, inside: float) -> IntArray:
-        """Draw a tail for each head by popularity, from its community or from anywhere; never the head itself."""
+        """Draw a tail for each head by popularity, from its community or from all entities; never the head itself."""
         stay = rng.random(len(heads)) < inside
-        low = np.where(stay, self.tail_ladder[self.first[heads]], 0.0)
-        high = np.where(stay, self.tail_ladder[self.last[heads]], self.tail_ladder[-1])
-        index = np.searchsorted(self.tail_ladder, low + (high - low) * rng.random(len(heads)), side="right") - 1
+        low = np.where(stay, self.tail_cumulative[self.first[heads]], 0.0)
+        high = np.where(stay, self.tail_cumulative[self.last[heads]], self.tail_cumulative[-1])
+        index = np.searchsorted(self.tail_cumulative, low + (high - low) * rng.random(len(heads)), side="right") - 1
         tails = self.layout[np.minimum(index, self.num_entities - 1)]
-        own = np.flatnonzero(tails == heads)
-        tails[own] = self.other_tails(heads[own], rng)
+        loops = np.flatnonzero(tails == heads)
+        tails[loops] = self.uniform_tails(heads[loops], rng)
         return tails
 
-    def other_tails(self, heads: IntArray, rng: np.random.Generator) -> IntArray:
+    def uniform_tails(self, heads: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw a tail for each head uniformly; never the head itself."""
         return (heads + rng.integers(1, self.num_entities, len(heads))) % self.num_entities
 
     def keys(self, heads: IntArray, tails: IntArray) -> IntArray:
-        """Pairs as int64 keys."""
+        """Return the int64 keys of pairs."""
         return heads.astype(np.int64) * self.num_entities + tails
 
     def ends(self, keys: IntArray) -> tuple[IntArray, IntArray]:
-        """Heads and tails of keys, int32."""
+        """Return the heads and tails of keys, int32."""
         heads, tails = np.divmod(keys, self.num_entities)
         return heads.astype(np.int32), tails.astype(np.int32)
 
 
 def _draw_new(
     count: int,
-    begun: IntArray,
+    initial: IntArray,
     known: IntArray,
     draw: Callable[[int, bool], IntArray],
     rng: np.random.Generator,
 ) -> IntArray:
-    """`count` distinct keys, ascending: those of `begun`, then what `draw` gives and the sorted `known` lacks."""
-    keys, rounds, accepted = np.sort(begun), 0, 1.0
+    """Extend the distinct keys `initial` to `count` keys, ascending, with draws that the sorted `known` lacks.
+
+    `draw` returns a number of random keys, drawn by popularity or uniformly.
+    """
+    keys = np.sort(initial)
+    rounds, new_share = 0, 1.0
     while len(keys) < count:
         lacking = count - len(keys)
-        num_draws = int(min(1.1 * lacking / accepted, _MOST_DRAWS)) + 64
-        new = np.sort(draw(num_draws, rounds < _POPULAR_ROUNDS or accepted > _FEW_NEW))
-        new = new[(np.diff(new, prepend=-1) != 0) & _absent(keys, new) & _absent(known, new)]
-        accepted = max(len(new), 0.5) / num_draws
-        keys = np.sort(np.concatenate([keys, rng.permutation(new)[:lacking]]), kind="stable")  # merges sorted runs
+        num_draws = int(min(_DRAW_SURPLUS * lacking / new_share, _MAX_DRAWS)) + _EXTRA_DRAWS
+        new = np.sort(draw(num_draws, rounds < _POPULAR_ROUNDS or new_share > _MIN_NEW_SHARE))
+        new = new[(np.diff(new, prepend=-1) != 0) & _not_in(keys, new) & _not_in(known, new)]
+        new_share = max(len(new), 0.5) / num_draws  # not 0: it is a divisor
+        # The stable sort finds the runs that are sorted already, and merges them.
+        keys = np.sort(np.concatenate([keys, rng.permutation(new)[:lacking]]), kind="stable")
         rounds += 1
     return keys
 
 
-def _draw_facts(settings: WorldSettings, world: _World, most_stated: int, rng: np.random.Generator) -> _Facts:
-    """Draw as many facts between linked entities as leave the richer graph with the requested share missing."""
+def _draw_facts(settings: WorldSettings, world: _World, max_stated: int, rng: np.random.Generator) -> _Facts:
+    """Draw the facts between linked entities: so many that `max_stated` of them leave out the share `missing`."""
     sampler = _Sampler(world, np.arange(settings.links), settings.inside)
-    count = min(math.ceil(most_stated / (1 - settings.missing)), _room(settings.links))
-    first = rng.permutation(settings.links)[:count]  # each entity is the head of a fact, if there are enough
+    count = min(math.ceil(max_stated / (1 - settings.missing)), _max_pairs(settings.links))
+    initial_heads = rng.permutation(settings.links)[:count]  # one fact for each entity, if there are enough facts
     keys = _draw_new(
         count,
-        sampler.keys(first, sampler.tails(first, rng, settings.inside)),
+        sampler.keys(initial_heads, sampler.tails(initial_heads, rng, settings.inside)),
         np.empty(0, dtype=np.int64),
         lambda number, is_popular: sampler.keys(*sampler.pairs(number, rng, is_popular)),
         rng,
     )
     heads, tails = sampler.ends(keys)
-    return _Facts(heads, _draw_relations(world, world.attracted[tails], rng), tails)
+    return _Facts(heads, _draw_relations(world, world.preferred_relation[tails], rng), tails)
 
 
 def _draw_graph(
     counts: _Counts, inside: float, world: _World, members: IntArray, facts: _Facts, rng: np.random.Generator
 ) -> _Graph:
-    """Draw one graph: the facts it states, its private facts, its false triples, and its ids."""
+    """Draw one graph: the facts it states, its private facts, its wrong triples, and its ids."""
     sampler = _Sampler(world, members, inside)
     known = sampler.keys(facts.heads, facts.tails)
     is_stated = _choose_stated(facts, counts, rng)
-    lonely = np.ones(counts.entities, dtype=np.bool_)
-    lonely[facts.heads[is_stated]] = lonely[facts.tails[is_stated]] = False
-    first = np.flatnonzero(lonely)
+    stated_heads, stated_tails = facts.heads[is_stated], facts.tails[is_stated]
+    isolated = np.ones(counts.entities, dtype=np.bool_)
+    isolated[stated_heads] = isolated[stated_tails] = False
+    private = _draw_private(counts, sampler, np.flatnonzero(isolated), known, rng)
+    correct_heads = np.concatenate([stated_heads, sampler.ends(private)[0]])
+    known = np.sort(np.concatenate([known, private]), kind="stable")
+    wrong = _draw_wrong(counts.wrong, sampler, correct_heads, known, rng)
+    heads, tails = sampler.ends(np.concatenate([private, wrong]))
+    relations = _draw_relations(world, world.preferred_relation[members[tails]], rng)
+    relations = np.concatenate([facts.relations[is_stated], relations])
+    relations = _name_relations(relations, len(world.relation_cumulative), counts.relations, rng)
+    ids = rng.permutation(counts.entities).astype(np.int32)
+    triples = np.column_stack(
+        [ids[np.concatenate([stated_heads, heads])], relations, ids[np.concatenate([stated_tails, tails])]]
+    )
+    return _Graph(ids, sorted_distinct(triples, (counts.entities, counts.relations, counts.entities)), is_stated)
 
-    def draw_private(number: int, is_popular: bool) -> IntArray:
+
+def _draw_private(
+    counts: _Counts, sampler: _Sampler, isolated: IntArray, known: IntArray, rng: np.random.Generator
+) -> IntArray:
+    """Draw the keys of private facts: one for each of the `isolated` entities, the others with an unlinked end."""
+
+    def draw(number: int, is_popular: bool) -> IntArray:
         heads, tails = sampler.pairs(number, rng, is_popular)
         is_private = (heads >= counts.linked) | (tails >= counts.linked)
         return sampler.keys(heads[is_private], tails[is_private])
 
-    def draw_false(number: int, is_popular: bool) -> IntArray:
+    initial = sampler.keys(isolated, sampler.tails(isolated, rng, sampler.inside))
+    return _draw_new(counts.private, initial, known, draw, rng)
+
+
+def _draw_wrong(
+    count: int, sampler: _Sampler, correct_heads: IntArray, known: IntArray, rng: np.random.Generator
+) -> IntArray:
+    """Draw the keys of wrong triples: the head of a correct triple, and a tail from all entities."""
+
+    def draw(number: int, is_popular: bool) -> IntArray:
         if not is_popular:
             return sampler.keys(*sampler.pairs(number, rng, is_popular=False))
-        heads = right_heads[rng.integers(0, len(right_heads), number)]
+        heads = correct_heads[rng.integers(0, len(correct_heads), number)]
         return sampler.keys(heads, sampler.tails(heads, rng, inside=0.0))
 
-    begun = sampler.keys(first, sampler.tails(first, rng, inside))
-    private = _draw_new(counts.private, begun, known, draw_private, rng)
-    right_heads = np.concatenate([facts.heads[is_stated], sampler.ends(private)[0]])
-    known = np.sort(np.concatenate([known, private]), kind="stable")
-    false = _draw_new(counts.wrong, np.empty(0, dtype=np.int64), known, draw_false, rng)
-    heads, tails = sampler.ends(np.concatenate([private, false]))
-    relations = _draw_relations(world, world.attracted[members[tails]], rng)
-    relations = np.concatenate([facts.relations[is_stated], relations])
-    relations = _name_relations(relations, len(world.relation_ladder), counts.relations, rng)
-    ids = rng.permutation(counts.entities).astype(np.int32)
-    heads = ids[np.concatenate([facts.heads[is_stated], heads])]
-    tails = ids[np.concatenate([facts.tails[is_stated], tails])]
-    triples = np.column_stack([heads, relations, tails])
-    return _Graph(ids, sorted_distinct(triples, (counts.entities, counts.relations, counts.entities)), is_stated)
+    return _draw_new(count, np.empty(0, dtype=np.int64), known, draw, rng)
 
 
 def _choose_stated(facts: _Facts, counts: _Counts, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """The shared facts that a graph states, (facts,): at random, but one of each linked entity as far as they go."""
+    """Choose which facts a graph states, (facts,) bool: at random, but one of each linked entity if possible."""
     order = rng.permutation(len(facts.heads))
     fact_of_entity = np.full(counts.linked, -1)
-    for fact in (order[counts.shared :], order[: counts.shared]):  # of two facts of an entity, the later one stays
-        fact_of_entity[facts.heads[fact]] = fact
-        fact_of_entity[facts.tails[fact]] = fact
+    # A later assignment overwrites an earlier one, so the facts that would be chosen anyway are preferred.
+    for rows in (order[counts.shared :], order[: counts.shared]):
+        fact_of_entity[facts.heads[rows]] = rows
+        fact_of_entity[facts.tails[rows]] = rows
     needed = np.unique(fact_of_entity[fact_of_entity >= 0])
     is_stated = np.zeros(len(order), dtype=np.bool_)
     is_stated[rng.permutation(needed)[: counts.shared]] = True
@@ -354,14 +380,14 @@ def _choose_stated(facts: _Facts, counts: _Counts, rng: np.random.Generator) -> 
     return is_stated
 
 
-def _draw_relations(world: _World, attracted: IntArray, rng: np.random.Generator) -> IntArray:
-    """The world's relation of facts by what their tails attract, (m,) int32."""
-    anything = _pick(world.relation_ladder, rng.random(len(attracted)))
-    return np.where(rng.random(len(attracted)) < _ATTRACTED, attracted, anything)
+def _draw_relations(world: _World, preferred: IntArray, rng: np.random.Generator) -> IntArray:
+    """Draw the relation of each fact: the one its tail prefers, or another by frequency, (m,) int32."""
+    by_frequency = _sample_from_cumulative(world.relation_cumulative, rng.random(len(preferred)))
+    return np.where(rng.random(len(preferred)) < _PREFERRED_SHARE, preferred, by_frequency)
 
 
 def _name_relations(relations: IntArray, num_world: int, num_named: int, rng: np.random.Generator) -> IntArray:
-    """Map the world's relations to one graph's own, fewer ones, (m,) int32; each is used at least once."""
+    """Map the world's relations to the fewer relations of one graph, (m,) int32; every relation is used."""
     surplus = rng.integers(0, num_named, num_world - num_named)
     named = rng.permutation(np.append(np.arange(num_named), surplus))[relations].astype(np.int32)
     used, first = np.unique(named, return_index=True)
@@ -382,7 +408,7 @@ def _split(links: IntArray, settings: WorldSettings, rng: np.random.Generator) -
 
 
 def _numbered_names(prefixes: tuple[str, str], ids: tuple[IntArray, IntArray], rng: np.random.Generator) -> StringTable:
-    """The names of both sides: a prefix and a random number of fixed width."""
+    """Name the ids of both sides by a prefix and a random number of fixed width."""
     columns = []
     for prefix, side in zip(prefixes, ids, strict=True):
         numbers = 10 ** len(str(len(side))) + rng.permutation(len(side))
@@ -390,20 +416,20 @@ def _numbered_names(prefixes: tuple[str, str], ids: tuple[IntArray, IntArray], r
     return to_strings(pl.concat(columns))
 
 
-def _absent(known: IntArray, keys: IntArray) -> npt.NDArray[np.bool_]:
-    """Which of `keys` the sorted array `known` lacks."""
+def _not_in(known: IntArray, keys: IntArray) -> npt.NDArray[np.bool_]:
+    """Find which of `keys` the sorted array `known` lacks, (k,) bool."""
     if not len(known):
         return np.ones(len(keys), dtype=np.bool_)
     return np.asarray(known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] != keys)
 
 
-def _ladder(count: int, exponent: float) -> _FloatArray:
-    """Cumulative weights of ranks 1 .. count that fall with the rank to the power `exponent`."""
+def _zipf_cumulative(count: int, exponent: float) -> _FloatArray:
+    """Return the cumulative sums of the weights rank ** -exponent, for ranks 1 .. count."""
     return np.cumsum(np.arange(1, count + 1, dtype=np.float64) ** -exponent)
 
 
-def _pick(ladder: _FloatArray, uniform: _FloatArray) -> IntArray:
-    """The step of a ladder of cumulative weights on which each number of [0, 1) falls, int32."""
-    index = np.searchsorted(ladder, uniform * ladder[-1], side="right")
-    steps: IntArray = np.minimum(index, len(ladder) - 1).astype(np.int32)
-    return steps
+def _sample_from_cumulative(cumulative: _FloatArray, uniform: _FloatArray) -> IntArray:
+    """Sample indices by their cumulative weights, from uniform numbers in [0, 1), int32."""
+    index = np.searchsorted(cumulative, uniform * cumulative[-1], side="right")
+    sampled: IntArray = np.minimum(index, len(cumulative) - 1).astype(np.int32)  # rounding may give the end
+    return sampled

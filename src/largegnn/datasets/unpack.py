@@ -1,11 +1,11 @@
-"""Unpack an archive into data set folders that the readers take, or into nothing.
+"""Unpack an archive into data set folders that the readers accept; an archive with any damage is refused as a whole.
 
-In: an archive (zip; tar, plain or packed with gzip, bzip2, xz or zstd; recognised by content) and a folder. Out: the
-data set folders. The files are unpacked into a scratch folder; data sets are found by the names of their files, however
-deep they lie, their layout is checked (`find_files`), and each is renamed to its place when all are complete.
+In: an archive (zip; tar, plain or compressed with gzip, bzip2, xz or zstd; recognised by content) and a folder. Out:
+the data set folders. The files are unpacked into a scratch folder; data sets are found by the names of their files, at
+any depth, their layout is checked (`find_files`), and each is moved to its place when all are complete.
 LargeEA's files (`fr_triples_1`, `fr_triples_2`, `fr_ent_links`, two pairs in one folder) are renamed to OpenEA's.
-`zipfile` and `tarfile` (filter "data") keep what they write below one folder; links, devices, sparse files and more
-bytes than text unpacks to are refused. Of a tar each member is written as it is read; damage anywhere refuses all.
+`zipfile` and `tarfile` (filter "data") write only below the given folder; links, devices, sparse files and archives
+that expand more than text does are refused. Members of a tar are written while it is read.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from largegnn.settings import DataSettings
 
 __all__ = ["UnpackedSet", "unpack"]
 
-# Triples shrink to a twentieth, if very regular to a two-hundredth.
-_MOST_EXPANSION, _ALWAYS_ALLOWED = 500, 64 << 20
+# Text of triples is compressed to a twentieth, or to a two-hundredth if it is very regular.
+_MAX_EXPANSION, _ALWAYS_ALLOWED = 500, 64 << 20
 _CHUNK = 1 << 20
-_MARKS = ({"rel_triples_1", "rel_triples_2"}, {"ent_ids_1", "ent_ids_2", "triples_1", "triples_2"})
+_LAYOUT_FILES = ({"rel_triples_1", "rel_triples_2"}, {"ent_ids_1", "ent_ids_2", "triples_1", "triples_2"})
 _LARGEEA = {"_triples_1": "rel_triples_1", "_triples_2": "rel_triples_2", "_ent_links": "ent_links"}
-# What the libraries raise for a damaged file; the last row comes from headers with impossible numbers and names.
+# Exceptions of the libraries for a damaged file; the last row comes from headers with impossible numbers and names.
 _DAMAGE = (
     *(zipfile.BadZipFile, tarfile.TarError, EOFError, lzma.LZMAError, zlib.error, RuntimeError),
     *(ValueError, LookupError, OverflowError, MemoryError, struct.error),
@@ -57,8 +57,8 @@ def unpack(
 ) -> list[UnpackedSet]:
     """Unpack the data sets of an archive below `out/home`, all of them or the one folder called `only`.
 
-    A data set that lies at the top of the archive, without a folder of its own, goes to `out/top`.
-    Folders that exist are refused unless `force` replaces them.
+    A data set at the top of the archive, without its own folder, is unpacked to `out/top`.
+    Existing folders are refused unless `force` replaces them.
     """
     if not archive.is_file():
         raise InputError("there is no such archive", where=str(archive), expected="a zip or tar file")
@@ -69,12 +69,12 @@ def unpack(
             files = scratch / "files"
             files.mkdir()
             _extract(archive, files, only)
-            targets = _targets(_find_sets(files), files, out, top, home, only, archive)
-            standing = [str(path) for path in targets.values() if _is_taken(path)]
-            if standing and not force:
+            targets = _choose_targets(_find_sets(files), files, out, top, home, only, archive)
+            existing = [str(path) for path in targets.values() if _is_taken(path)]
+            if existing and not force:
                 raise InputError(
                     "the folder exists already",
-                    where=", ".join(standing),
+                    where=", ".join(existing),
                     fix="replace it with --force, or name another folder with --out DIR",
                 )
             layouts = [find_files(DataInput(folder=folder), DataSettings()).layout for folder in targets]
@@ -98,7 +98,7 @@ def _extract(archive: Path, folder: Path, only: str | None) -> None:
     except _DAMAGE as error:
         raise _damaged(archive, error) from None
     except OSError as error:
-        if error.errno is None:  # of a decompressor
+        if error.errno is None:  # raised by a decompressor, not by the system
             raise _damaged(archive, error) from None
         raise
 
@@ -133,7 +133,7 @@ def _extract_tar(archive: Path, folder: Path, only: str | None) -> None:
         tarfile.open(fileobj=stream, mode="r|", tarinfo=_StrictMember) as tar,
     ):
         for member in tar:
-            tar.members = []  # type: ignore[attr-defined]  # else all are kept, each with a copy of shared headers
+            tar.members = []  # type: ignore[attr-defined]  # otherwise tarfile keeps all members, each with a copy of shared headers
             if member.issparse() or not (member.isreg() or member.isdir()):
                 raise InputError(
                     "the archive holds a link or a device, or a sparse file",
@@ -148,8 +148,9 @@ def _extract_tar(archive: Path, folder: Path, only: str | None) -> None:
 
 
 def _plain_chunks(archive: Path) -> Iterator[bytes]:
-    """The plain bytes of a tar, within bounds; the checksum of its compression is compared at the end."""
-    is_xz, num_plain = first_bytes(archive, 6) == b"\xfd7zXZ\0", 0
+    """Decompress a tar within bounds; at the end the library compares the checksum of the compression."""
+    is_xz = first_bytes(archive, 6) == b"\xfd7zXZ\0"
+    num_plain = 0
     for chunk in _xz_chunks(archive) if is_xz else read_chunks(archive):
         num_plain += len(chunk)
         _check_expansion(num_plain, archive)
@@ -163,7 +164,7 @@ def _xz_chunks(archive: Path) -> Iterator[bytes]:
 
 
 def _is_wanted(name: str, only: str | None) -> bool:
-    """Whether a file of an archive is one of a data set, in the folder called `only` or at the top."""
+    """Whether a file of an archive may belong to the data set: in the folder called `only`, or at the top."""
     parts = [part.lower() for part in PurePosixPath(name).parts]
     if not parts or "__macosx" in parts or parts[-1].startswith("."):
         return False
@@ -173,11 +174,11 @@ def _is_wanted(name: str, only: str | None) -> bool:
 def _check_expansion(num_plain: int, archive: Path) -> None:
     """Refuse an archive that unpacks to far more bytes than text does."""
     num_packed = archive.stat().st_size
-    if num_plain > max(_ALWAYS_ALLOWED, _MOST_EXPANSION * num_packed):
+    if num_plain > max(_ALWAYS_ALLOWED, _MAX_EXPANSION * num_packed):
         raise InputError(
             "the archive unpacks to more than a data set needs",
             where=str(archive),
-            expected=f"at most {_MOST_EXPANSION} bytes for each compressed byte after the first "
+            expected=f"at most {_MAX_EXPANSION} bytes for each compressed byte after the first "
             f"{_ALWAYS_ALLOWED >> 20} MiB, a limit that protects memory and disk",
             found=f"{num_plain:,} bytes or more from {num_packed:,} compressed bytes",
             fix="do not trust this file; if you do, unpack it with another program and use the folder",
@@ -195,7 +196,7 @@ def _damaged(archive: Path, error: Exception) -> InputError:
 
 
 def _find_sets(root: Path) -> list[Path]:
-    """Every folder that has the files of a layout, the outermost where they nest."""
+    """Find every folder that has the files of a layout, only the outermost of nested folders."""
     for links in sorted(root.rglob("*?_ent_links")):
         prefix = links.name.removesuffix("_ent_links")
         files = {links.with_name(prefix + end): name for end, name in _LARGEEA.items()}
@@ -203,25 +204,26 @@ def _find_sets(root: Path) -> list[Path]:
             (links.parent / prefix).mkdir()
             for file, name in files.items():
                 file.rename(links.parent / prefix / name)
-    found: list[Path] = []
+    data_sets: list[Path] = []
     folders = [root, *(path for path in root.rglob("*") if path.is_dir())]
     for folder in sorted(folders, key=lambda path: (len(path.parts), path)):
         names = [path.name for path in folder.iterdir() if path.is_file()]
         stems = {name.split(".")[0] for name in names}
         plain = {name.removesuffix(suffix) if (suffix := Path(name).suffix) in SUFFIXES else name for name in names}
         is_pair = {"source", "target"} <= stems and bool({"seeds", "train_links"} & stems)
-        if (is_pair or any(marks <= plain for marks in _MARKS)) and not any(other in folder.parents for other in found):
-            found.append(folder)
-    return found
+        is_nested = any(outer in folder.parents for outer in data_sets)
+        if not is_nested and (is_pair or any(layout_files <= plain for layout_files in _LAYOUT_FILES)):
+            data_sets.append(folder)
+    return data_sets
 
 
-def _targets(
-    found: list[Path], root: Path, out: Path, top: str, home: str, only: str | None, archive: Path
+def _choose_targets(
+    data_sets: list[Path], root: Path, out: Path, top: str, home: str, only: str | None, archive: Path
 ) -> dict[Path, Path]:
-    """The place of each data set: its folder's name, or the whole path where two names are the same."""
-    chosen = [folder for folder in found if only is None or folder.name.lower() == only.lower()]
-    if only is not None and not chosen and found == [root]:
-        chosen = found
+    """Choose the target folder of each data set: its folder's name, or its whole path if two names are equal."""
+    chosen = [folder for folder in data_sets if only is None or folder.name.lower() == only.lower()]
+    if only is not None and not chosen and data_sets == [root]:
+        chosen = data_sets
     if not chosen:
         raise InputError(
             "the archive holds no data set" + (f" called {only}" if only else " in a known layout"),
@@ -237,7 +239,7 @@ def _targets(
     }
     if len(set(targets.values())) < len(targets):
         raise InputError(
-            "two data sets of the archive would get one folder", found=", ".join(map(str, targets.values()))
+            "two data sets of the archive would get the same folder", found=", ".join(map(str, targets.values()))
         )
     return targets
 

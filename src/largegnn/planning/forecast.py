@@ -1,10 +1,10 @@
 """Estimate the sizes, seconds and memory of a run before it starts, to the order of magnitude.
 
-In: the input files and settings. Out: a `Forecast` of plain values, with warnings. Seconds: the operations of a stage
-over the speed of this machine, which one matrix product measures, or a constant for each triple, pair or link. Memory:
-what the process holds at that point. The constants were measured with EN_FR_15K_V1, ContEA_FR_EN, DEBIAN_FILES_1M and
-ten million entities a side on two cores, and on an H200. Arrays mapped from files count as memory, as they do in what
-the system reports.
+In: the input files and settings. Out: a `Forecast` of plain values, with warnings. Seconds: the number of operations of
+a stage divided by the speed of this machine, which a matrix product measures, or a constant per triple, pair or link.
+Memory: what the process holds at the peak of a stage. The constants were measured with EN_FR_15K_V1, ContEA_FR_EN,
+DEBIAN_FILES_1M and ten million entities per side on two cores, and on an H200. Memory-mapped arrays count as memory, as
+they do in the figures of the system.
 """
 
 from __future__ import annotations
@@ -31,21 +31,23 @@ __all__ = ["Forecast", "estimate_memory_mb", "estimate_seconds", "forecast"]
 _MB = 1024 * 1024
 _OUTPUT_PER_DIM = 6  # two blocks of input, first and second layer
 
-# Memory: the program without and with PyTorch, bytes of a triple, a literal and a candidate pair, a chunk of scores.
+# Memory: the program without and with PyTorch; bytes per triple by stage, per literal and per candidate pair; a chunk
+# of scores, and the maximum of mapped vectors in matching.
 _PROGRAM_MB, _WITH_TORCH_MB = 260, 620
-_LOAD_BYTES, _DIVIDE_BYTES, _TRAIN_BYTES, _INTEGRATE_BYTES, _MATCH_BYTES = 120, 150, 500, 250, 40  # of a triple
+_LOAD_BYTES, _DIVIDE_BYTES, _TRAIN_BYTES, _INTEGRATE_BYTES, _MATCH_BYTES = 120, 150, 500, 250, 40
 _LITERAL_BYTES, _PAIR_BYTES = 400, 60
 _CHUNK_MB, _MATCH_MAPPED_MB = 370, 1024
 
-# Seconds: of a triple, a literal, a candidate pair and a test link; of one number of a query in an approximate search
-# of a million and a half; the share of the measured speed that training and search reach; the shortest step.
-_LEAST_SECONDS, _LOAD_SECONDS, _DIVIDE_SECONDS, _INTEGRATE_SECONDS = 0.2, 1.5e-6, 2.5e-6, 1.2e-6
+# Seconds: the minimum of a stage; per triple by stage, per literal, per candidate pair, per number of a vector, and per
+# test link; per number of a query in an approximate search among 1.5 million vectors; the share of the measured speed
+# that training and search reach; the minimum of a training step.
+_MIN_SECONDS, _LOAD_SECONDS, _DIVIDE_SECONDS, _INTEGRATE_SECONDS = 0.2, 1.5e-6, 2.5e-6, 1.2e-6
 _LITERAL_SECONDS, _LITERAL_SECONDS_SHARED = 2.3e-5, 1.07e-4  # the second is divided by the number of processors
 _PAIR_SECONDS, _PAIR_SECONDS_SHARED = 4e-7, 5e-6
 _NUMBER_SECONDS, _APPROXIMATE_SECONDS, _LINK_SECONDS = 2e-8, 2.2e-6, 7e-5
 _TRAIN_SHARE, _SEARCH_SHARE = {"cpu": 0.25, "cuda": 0.3}, {"cpu": 0.95, "cuda": 1.5}
-_LEAST_STEP = {"cpu": 0.02, "cuda": 0.0015}
-_SIDE = 1024  # of the matrix whose product measures the speed
+_MIN_STEP_SECONDS = {"cpu": 0.02, "cuda": 0.0015}
+_MATRIX_SIZE = 1024  # rows of the matrix whose product measures the speed
 
 
 @dataclass(frozen=True)
@@ -70,17 +72,17 @@ class Forecast:
         return max(self.memory_mb.values())
 
     def rows(self) -> list[tuple[str, str]]:
-        """The sizes, for a table."""
+        """Return the sizes as labels and texts for a table."""
         names = ("source_entities", "target_entities", "triples", "seeds", "valid_links", "subgraphs", "cap")
         return [(name.replace("_", " "), f"{getattr(self, name):,}") for name in names]
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Return all fields, and the peak memory, as plain values."""
         return {**to_plain(self), "peak_memory_mb": self.peak_memory_mb}
 
 
 def forecast(given: DataInput, settings: Settings) -> Forecast:
-    """Read the input and estimate a run over it on this machine."""
+    """Read the input and estimate a run with it on this machine."""
     pair = load_pair(given, settings.data, keep_literals=settings.keep_literals)
     task, num_literals = pair.task, len(pair.literals)
     seeds_from = settings.protocol.seeds_from
@@ -111,12 +113,12 @@ def forecast(given: DataInput, settings: Settings) -> Forecast:
 
 
 def estimate_memory_mb(task: AlignmentTask, settings: Settings, num_literals: int = 0) -> dict[str, float]:
-    """The expected peak of the stages, in MB; `num_literals` are those to compare."""
-    triples, entities = len(task.triples) / _MB, task.num_entities / _MB
+    """Estimate the peak memory of each stage, in MB; `num_literals` is the number of literals to compare."""
+    triples, entities = len(task.triples) / _MB, task.num_entities / _MB  # in units of 2**20
     dim, members = settings.train.dim, settings.train.members
     vectors = 4 * entities * _OUTPUT_PER_DIM * dim
     all_vectors = members * vectors
-    tables = (1 + members) * 4 * entities * dim  # the rows of each member, and the optimiser's state of one
+    tables = (1 + members) * 4 * entities * dim  # rows of all ensemble members, optimiser state of one
     graph = _TRAIN_BYTES * min(triples, 4e6 * settings.train.max_memory_gb / _MB)
     resident = _WITH_TORCH_MB + tables + all_vectors + graph / 4
     chunk = min(_CHUNK_MB, 1000 * settings.search.max_memory_gb)
@@ -143,63 +145,65 @@ def estimate_memory_mb(task: AlignmentTask, settings: Settings, num_literals: in
 def estimate_seconds(
     task: AlignmentTask, settings: Settings, plan: DivisionPlan, num_literals: int = 0
 ) -> dict[str, float]:
-    """Seconds of the stages, rounds included; `num_literals` are those to compare."""
+    """Estimate the seconds of each stage with all rounds; `num_literals` is the number of literals to compare."""
     device = choose_device(settings.device)
-    speed, processors = _speed(device), num_processors()
+    speed, processors = _measure_speed(device), num_processors()
     train, rounds = settings.train, settings.rounds
     num_seeds, num_links = len(task.seeds(settings.protocol.seeds_from)), len(task.test_links)
-    searches = rounds.number + 2 if rounds.number else 1  # before the first round, after each, and in the end
-    triples, sides, width = len(task.triples), _free_entities(task, settings), _width(settings)
-    pairs = settings.search.k * sum(sides)
-    search = _search_seconds(*sides, width, device, speed)
+    searches = rounds.number + 2 if rounds.number else 1  # before the first round, after each round, and at the end
+    triples, width = len(task.triples), _width(settings)
+    num_sources, num_targets = _free_entities(task, settings)
+    pairs = settings.search.k * (num_sources + num_targets)
+    search = _search_seconds(num_sources, num_targets, width, device, speed)
     literals = {"literals": num_literals * (_LITERAL_SECONDS + _LITERAL_SECONDS_SHARED / processors)}
-    # Forward and backward: products of the loss, messages along triples, proxies and gates of the outputs.
+    # Operations of a step, forward and backward: products of the loss, messages along triples, proxies and gates.
     output = _OUTPUT_PER_DIM * train.dim
     nodes = min(plan.cap, task.num_entities)
     rows = min(train.negatives or nodes, nodes) + 2 * train.batch_size
     messages = 32 * train.dim * triples * nodes / max(task.num_entities, 1)
     operations = 12 * train.batch_size * rows * output + 3 * (messages + rows * output * (output + 128))
-    step = max(operations / (speed * _TRAIN_SHARE[device.type]), _LEAST_STEP[device.type])
+    step = max(operations / (speed * _TRAIN_SHARE[device.type]), _MIN_STEP_SECONDS[device.type])
     overlap = max(plan.cap * plan.num_parts / max(task.num_entities, 1), 1)
     steps = max(plan.num_parts, num_seeds * overlap / train.batch_size)
     return {
-        "load": _LEAST_SECONDS + _LOAD_SECONDS * triples,
+        "load": _MIN_SECONDS + _LOAD_SECONDS * triples,
         **(literals if num_literals else {}),
-        "divide": _LEAST_SECONDS + _DIVIDE_SECONDS * triples,
+        "divide": _MIN_SECONDS + _DIVIDE_SECONDS * triples,
         "train": step * steps * (train.epochs + rounds.number * rounds.epochs) * train.members,
         "integrate": (1 + rounds.number)
         * (train.members * _INTEGRATE_SECONDS * triples + _NUMBER_SECONDS * task.num_entities * width),
         "search": searches * search,
         "match": searches * (_PAIR_SECONDS + _PAIR_SECONDS_SHARED / processors) * pairs,
-        # Ranks by cosines, by CSLS and by transport: about what six searches take.
+        # Ranks by cosines, by CSLS and by transport take about as long as six searches.
         "evaluate": 6 * _search_seconds(num_links, num_links, width, device, speed) + _LINK_SECONDS * num_links,
     }
 
 
 def _free_entities(task: AlignmentTask, settings: Settings) -> tuple[int, int]:
+    """Count the source and target entities that are not seeds."""
     num_seeds = len(task.seeds(settings.protocol.seeds_from))
     return task.num_source_entities - num_seeds, task.num_target_entities - num_seeds
 
 
 def _width(settings: Settings) -> int:
-    """Numbers in a vector."""
+    """Return the length of an output vector."""
     return _OUTPUT_PER_DIM * settings.train.dim * settings.train.members
 
 
 def _search_seconds(num_sources: int, num_targets: int, width: int, device: torch.device, speed: float) -> float:
-    """Of a search in both directions, exact or approximate, whichever `auto` would choose."""
+    """Estimate the seconds of a search in both directions, exact or approximate as `auto` would choose."""
     if is_exact(num_sources, num_targets, width, device):
         return 4.0 * num_sources * num_targets * width / (speed * _SEARCH_SHARE[device.type])
     queries = num_sources * math.sqrt(num_targets) + num_targets * math.sqrt(num_sources)
     return _APPROXIMATE_SECONDS * width * queries / math.sqrt(1.5e6)
 
 
-def _speed(device: torch.device) -> float:
-    """Floating-point operations a second in a matrix product."""
-    matrix = torch.ones(_SIDE, _SIDE, device=str(device))
-    best = float("inf")
+def _measure_speed(device: torch.device) -> float:
+    """Measure floating-point operations per second in a matrix product."""
+    matrix = torch.ones(_MATRIX_SIZE, _MATRIX_SIZE, device=str(device))
+    seconds = float("inf")
     for _ in range(4):
         started = time.perf_counter()
-        float((matrix @ matrix)[0, 0])  # reading a value waits for a GPU
-        best = min(best, time.perf_counter() - started)
-    return 2 * _SIDE**3 / best
+        float((matrix @ matrix)[0, 0])  # reading a value waits until a GPU has finished
+        seconds = min(seconds, time.perf_counter() - started)
+    return 2 * _MATRIX_SIZE**3 / seconds

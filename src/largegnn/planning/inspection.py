@@ -1,7 +1,7 @@
-"""Count and measure a task before anything is trained: degrees, components, seeds, predicates, sizes.
+"""Count and measure a task before training: degrees, components, seeds, predicates, sizes.
 
 In: an `AlignmentTask`, its merged graph and the counts of loading. Out: an `Inspection` of plain values.
-Cost: a few passes over the triples, connected components once.
+Cost: a few passes over the triples, and one search for connected components.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["GraphFacts", "Inspection", "SeedFacts", "inspect_task"]
 
 @dataclasses.dataclass(frozen=True)
 class GraphFacts:
-    """One side: counts, degrees (triples an entity takes part in) and connected components."""
+    """Facts of one graph: counts, degrees (the number of triples of an entity) and connected components."""
 
     entities: int
     relations: int
@@ -42,7 +42,7 @@ class GraphFacts:
 
 @dataclasses.dataclass(frozen=True)
 class SeedFacts:
-    """The links, and the reach of the seeds: shares of all entities that are a seed, or that many hops from one."""
+    """Counts of links, and shares of all entities that are seeds or within one or two hops of a seed."""
 
     train_links: int
     valid_links: int
@@ -57,7 +57,7 @@ class SeedFacts:
 
 @dataclasses.dataclass(frozen=True)
 class Inspection:
-    """All that `largegnn inspect` prints."""
+    """All facts that `largegnn inspect` prints."""
 
     benchmark: str | None
     source: GraphFacts
@@ -71,7 +71,7 @@ class Inspection:
     target_predicates: tuple[PredicateProfile, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return dataclasses.asdict(self)
 
 
@@ -84,23 +84,23 @@ def inspect_task(
     memory_mb: float | None = None,
     literals: Literals | None = None,
 ) -> Inspection:
-    """Count and measure a task and its literals; `memory_mb` is what the size estimate may use."""
-    counts = (task.num_source_entities, task.num_target_entities)
+    """Count and measure a task and its literals; `memory_mb` limits the size estimate."""
+    num_entities = (task.num_source_entities, task.num_target_entities)
     source_ends, target_ends = np.split(task.triples[:, ::2], [task.num_source_triples])
     target_ends = target_ends - task.num_source_entities
     profiles: list[tuple[PredicateProfile, ...]] = [(), ()]
     if literals is not None:
         rows = literals.rows_of_sides(task.num_source_entities)
-        found = (profile_predicates(literals, *side).values() for side in zip(rows, counts, strict=True))
-        profiles = [tuple(sorted(side, key=lambda profile: -profile.coverage)) for side in found]
+        of_sides = (profile_predicates(literals, *side).values() for side in zip(rows, num_entities, strict=True))
+        profiles = [tuple(sorted(of_side, key=lambda profile: -profile.coverage)) for of_side in of_sides]
     neighbours = sparse.csr_array(
         (np.ones(len(graph.neighbors), dtype=np.int32), graph.neighbors, graph.neighbor_ptr),
         shape=(graph.num_nodes, graph.num_nodes),
     )
     return Inspection(
         benchmark=name_benchmark(task),
-        source=_graph_facts(source_ends, counts[0], task.num_source_relations, attribute_triples[0]),
-        target=_graph_facts(target_ends, counts[1], task.num_target_relations, attribute_triples[1]),
+        source=_graph_facts(source_ends, num_entities[0], task.num_source_relations, attribute_triples[0]),
+        target=_graph_facts(target_ends, num_entities[1], task.num_target_relations, attribute_triples[1]),
         seeds=_seed_facts(task, graph, neighbours, seeds_from, many_to_one_links),
         merged_nodes=graph.num_nodes,
         merged_edges=graph.num_edges,
@@ -112,7 +112,7 @@ def inspect_task(
 
 
 def _graph_facts(ends: IntArray, num_entities: int, num_relations: int, attribute_triples: int) -> GraphFacts:
-    """Facts of a side from the heads and tails of its triples, (m, 2)."""
+    """Count and measure one graph; `ends` are the heads and tails of its triples, (m, 2)."""
     heads, tails = ends.T
     degrees = np.bincount(heads, minlength=num_entities) + np.bincount(tails, minlength=num_entities)
     edges = sparse.coo_array((np.ones(len(ends), dtype=np.int8), (heads, tails)), shape=(num_entities, num_entities))
@@ -134,8 +134,8 @@ def _graph_facts(ends: IntArray, num_entities: int, num_relations: int, attribut
 
 
 def _histogram(degrees: IntArray) -> dict[str, int]:
-    """Entities by degree, in steps of powers of two: 0, 1, 2-3, 4-7 and so on."""
-    steps, counts = np.unique(np.frexp(degrees)[1], return_counts=True)
+    """Count entities by degree, in classes that double: 0, 1, 2-3, 4-7 and so on."""
+    steps, counts = np.unique(np.frexp(degrees)[1], return_counts=True)  # the binary exponent is the class
     names = ["0" if step == 0 else "1" if step == 1 else f"{2 ** (step - 1)}-{2**step - 1}" for step in steps.tolist()]
     return dict(zip(names, counts.tolist(), strict=True))
 
@@ -143,6 +143,7 @@ def _histogram(degrees: IntArray) -> dict[str, int]:
 def _seed_facts(
     task: AlignmentTask, graph: MergedGraph, neighbours: Any, seeds_from: SeedsFrom, many_to_one_links: int
 ) -> SeedFacts:
+    """Count the links, and the share of entities that are near seeds in the merged graph."""
     seeds = task.seeds(seeds_from)
     reached = np.zeros(graph.num_nodes, dtype=bool)
     reached[graph.node_of_entity[seeds.ravel()]] = True
