@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from largegnn.artifacts import ClusterUse, FloatArray, IntArray, SubgraphSet
-from largegnn.embedding.entity_table import RowRMSprop
+from largegnn.embedding.entity_table import EntityTable
 from largegnn.embedding.feeding import prepare_subgraph
 from largegnn.embedding.losses import OtherRows
 from largegnn.embedding.model import EmbeddingModel
@@ -110,7 +110,7 @@ class ClusterVisits:
                 entities = np.asarray(subgraphs.subgraph(one.index).entities, dtype=np.int64)
                 others = sample_others(num_entities, self._options.cross_negatives, one.seed)
                 state, number = shared.take(entities)
-                other_rows = model.entities.rows_of(torch.from_numpy(others)).cpu().numpy()
+                other_rows = model.entities.rows(torch.from_numpy(others)).cpu().numpy()
                 under_way.append((entities, state, number, other_rows.nbytes))
                 yield one, state, others, other_rows
 
@@ -168,7 +168,7 @@ class SharedModel:
 
     def take(self, entities: IntArray) -> tuple[VisitState, int]:
         """The state of `entities` (k,) and of the dense weights, and how many visits were given back before."""
-        rows, squares = (each.cpu().numpy() for each in self._table.take(torch.from_numpy(entities)))
+        rows, squares = (each.cpu().numpy() for each in self._table.rows_and_state(torch.from_numpy(entities)))
         return VisitState(rows, squares, *self._dense), self.num_visits
 
     def give(self, entities: IntArray, taken: VisitState, number: int, made: VisitState) -> int:
@@ -176,11 +176,11 @@ class SharedModel:
         rows, squares = made.rows.copy(), made.row_squares.copy()
         touched = self._changed[entities] > number
         if touched.any():
-            present = [each.cpu().numpy() for each in self._table.take(torch.from_numpy(entities[touched]))]
+            present = [each.cpu().numpy() for each in self._table.rows_and_state(torch.from_numpy(entities[touched]))]
             rows[touched] = present[0] + (made.rows[touched] - taken.rows[touched])
             squares[touched] = (present[1] + made.row_squares[touched]) / 2
         device = self._table.device
-        self._table.put(torch.from_numpy(entities), *(torch.from_numpy(each).to(device) for each in (rows, squares)))
+        self._table.write(torch.from_numpy(entities), *(torch.from_numpy(each).to(device) for each in (rows, squares)))
         overtaken = self.num_visits - number
         dense = made.dense
         if overtaken:
@@ -231,7 +231,7 @@ def visit(
         torch.set_num_threads(before)
 
 
-class _CopiedRows(RowRMSprop):
+class _CopiedRows(EntityTable):
     """A copy of the rows of some entities (k,), ascending, by their global ids."""
 
     def __init__(self, entities: Tensor, taken: VisitState) -> None:
