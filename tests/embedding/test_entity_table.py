@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largegnn.embedding import entity_table
-from largegnn.embedding.entity_table import EntityTable, fill_uniform, new_table, choose_location
+from largegnn.embedding.entity_table import EntityTable, choose_location, fill_uniform, new_table
 from largegnn.errors import InputError
 from largegnn.machine.devices import MemoryBudget
 from tests.embedding.small_runs import CPU, small_options
@@ -144,8 +144,8 @@ def test_the_same_rows_are_drawn_wherever_they_are(tmp_path: Path) -> None:
     assert all(torch.equal(each.values, tables[0].values) for each in tables)
     assert all(not each.square_average.any() for each in tables)
     ids = torch.tensor([4, 9])
-    tables[2].put(ids, torch.ones(2, 8), torch.full((2, 8), 2.0))
-    rows, squares = tables[2].take(ids)
+    tables[2].write(ids, torch.ones(2, 8), torch.full((2, 8), 2.0))
+    rows, squares = tables[2].rows_and_state(ids)
     assert rows.eq(1).all()
     assert squares.eq(2).all()
     assert (tmp_path / "tables" / "rows.bin").stat().st_size == 50 * 8 * 4

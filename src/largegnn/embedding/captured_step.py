@@ -186,7 +186,7 @@ class CapturedVisits:
         self._cuda_graph = cuda_graph
 
     def _buffers_for(self, capacity: Capacity, num_steps: int) -> _Buffers:
-        """Buffers for this capacity and number of steps; larger ones are allocated if the present ones are too small."""
+        """Buffers for this capacity and number of steps: the present buffers, or larger ones if they are too small."""
         buffers = self._buffers
         if buffers is not None and buffers.graph.capacity.holds(capacity) and buffers.num_steps >= num_steps:
             return buffers
@@ -221,7 +221,13 @@ class CapturedVisits:
         graph = PairGraph.empty(capacity, device)
         step_index = torch.zeros(1, dtype=torch.int64, device=device)
         return _Buffers(
-            graph, rows, torch.zeros_like(rows), draws, learning_rates=float_zeros(), losses=float_zeros(), step_index=step_index
+            graph,
+            rows,
+            torch.zeros_like(rows),
+            draws,
+            learning_rates=float_zeros(),
+            losses=float_zeros(),
+            step_index=step_index,
         )
 
 

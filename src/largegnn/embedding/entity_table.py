@@ -24,7 +24,7 @@ from largegnn.machine.devices import memory_budget
 if TYPE_CHECKING:
     from largegnn.settings import TrainSettings
 
-__all__ = ["ALPHA", "EPS", "EntityTable", "fill_uniform", "new_table", "choose_location"]
+__all__ = ["ALPHA", "EPS", "EntityTable", "choose_location", "fill_uniform", "new_table"]
 
 ALPHA = 0.9  # RMSprop: decay of the mean squares
 EPS = 1e-7  # RMSprop: added to the root of a mean square

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from largegnn.embedding.feeding import ReadySubgraph
-from largegnn.embedding.losses import OtherRows, StepContext, losses_in_order
+from largegnn.embedding.losses import SampledRows, StepContext, losses_in_order
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.sampling import batch_nodes, dropout, sample_nodes
 from largegnn.embedding.structure import GraphStructure
@@ -32,22 +32,22 @@ __all__ = ["Batch", "Stepper", "batches_of", "split_seeds"]
 class Batch:
     """A subgraph, a batch of its seeds (b, 2) in local ids, and the generator of all random draws.
 
-    `others`: input rows of sampled entities; needed if the model has only the rows of the subgraph.
+    `sampled_rows`: input rows of sampled entities; needed if the model has only the rows of the subgraph.
     """
 
     subgraph: ReadySubgraph[GraphStructure]
     seeds: Tensor
     generator: torch.Generator
-    others: OtherRows | None = None
+    sampled_rows: SampledRows | None = None
 
 
 def batches_of(
-    subgraph: ReadySubgraph[GraphStructure], batch_size: int, seed: int, others: OtherRows | None = None
+    subgraph: ReadySubgraph[GraphStructure], batch_size: int, seed: int, sampled_rows: SampledRows | None = None
 ) -> Iterator[Batch]:
     """Shuffle the seeds of a subgraph and split them into batches; all random draws follow from the seed."""
     generator = torch.Generator(subgraph.seeds.device).manual_seed(seed)
     for seeds in split_seeds(subgraph.seeds, batch_size, generator):
-        yield Batch(subgraph, seeds, generator, others)
+        yield Batch(subgraph, seeds, generator, sampled_rows)
 
 
 def split_seeds(seeds: Tensor, batch_size: int, generator: torch.Generator) -> Sequence[Tensor]:
@@ -95,8 +95,8 @@ class Stepper:
             outputs=dropout(outputs, options.dropout, generator),
             seeds_in_outputs=indices,
             negatives_in_outputs=negatives,
-            entity_table=model.entities.values if batch.others is None else batch.others.rows,
-            table_entities=None if batch.others is None else batch.others.entities,
+            entity_table=model.entities.values if batch.sampled_rows is None else batch.sampled_rows.rows,
+            table_entities=None if batch.sampled_rows is None else batch.sampled_rows.entities,
             options=options,
             generator=generator,
         )
