@@ -55,8 +55,8 @@ def merge(task: AlignmentTask, seeds_from: SeedsFrom = "train") -> MergedGraph:
     node_of_entity = _contract(task.num_entities, task.seeds(seeds_from))
     num_nodes = int(node_of_entity.max(initial=-1)) + 1
     heads, tails = node_of_entity[task.triples[:, 0]], node_of_entity[task.triples[:, 2]]
-    apart = heads != tails
-    heads, tails = heads[apart], tails[apart]
+    is_no_loop = heads != tails
+    heads, tails = heads[is_no_loop], tails[is_no_loop]
     # Assembling only the upper triangle halves the work; conversion to CSR sums parallel triples.
     upper = sparse.coo_array(
         (np.ones(len(heads), dtype=np.int32), (np.minimum(heads, tails), np.maximum(heads, tails))),

@@ -220,15 +220,7 @@ class CapturedVisits:
         )
         graph = PairGraph.empty(capacity, device)
         step_index = torch.zeros(1, dtype=torch.int64, device=device)
-        return _Buffers(
-            graph,
-            rows,
-            torch.zeros_like(rows),
-            draws,
-            learning_rates=float_zeros(),
-            losses=float_zeros(),
-            step_index=step_index,
-        )
+        return _Buffers(graph, rows, torch.zeros_like(rows), draws, float_zeros(), float_zeros(), step_index)
 
 
 def _update_all(values: list[Tensor], squares: list[Tensor], gradients: list[Tensor], rate: Tensor) -> None:

@@ -159,9 +159,9 @@ class _Mix(torch.autograd.Function):
         gates, result = torch.empty_like(rows), torch.empty_like(rows)
         for chunk in _chunks(rows):
             of_proxies = functional.softmax(cosines[chunk], dim=1) @ proxies
-            apart = rows[chunk] - of_proxies
-            gate = torch.addmm(bias, apart, weight.t(), out=gates[chunk]).sigmoid_()
-            torch.addcmul(apart, gate, of_proxies, out=result[chunk])
+            differences = rows[chunk] - of_proxies
+            gate = torch.addmm(bias, differences, weight.t(), out=gates[chunk]).sigmoid_()
+            torch.addcmul(differences, gate, of_proxies, out=result[chunk])
         ctx.save_for_backward(rows, units, proxies, weight, norms, cosines, gates)
         return result
 

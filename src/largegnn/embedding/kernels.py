@@ -198,7 +198,7 @@ def to_sets(
 
 
 # Elementwise kernels. Dropout is a function of the seed `noise` on the device and of a value's index, so the backward
-# pass drops the same values and no mask is kept. In `_apart`, one half of a random 32-bit word decides on the value of
+# pass drops the same values and no mask is kept. In `_difference`, one half of a random 32-bit word decides on the value of
 # the row and the other half on the value of the mean.
 
 
@@ -211,7 +211,7 @@ def _tanh(x):
 
 
 @triton.jit
-def _apart(rows, sums, degrees, noise, offsets, row, inside, hidden, scale):
+def _difference(rows, sums, degrees, noise, offsets, row, inside, hidden, scale):
     """Row minus mean of the neighbours' rows after dropout, with its inputs and the factors of dropout."""
     own = tl.load(rows + offsets, mask=inside, other=0.0)
     neighbor = tl.load(sums + offsets, mask=inside, other=0.0)
@@ -220,8 +220,8 @@ def _apart(rows, sums, degrees, noise, offsets, row, inside, hidden, scale):
     keep_own = tl.where((word & 0xFFFF) >= hidden, scale, 0.0)
     keep_neighbor = tl.where(((word >> 16) & 0xFFFF) >= hidden, scale, 0.0)
     has_neighbors = tl.where(degree > 0, 1.0, 0.0)
-    apart = (keep_own * own - keep_neighbor * neighbor / tl.maximum(degree, 1.0)) * has_neighbors
-    return own, neighbor, degree, apart, keep_own, keep_neighbor
+    difference = (keep_own * own - keep_neighbor * neighbor / tl.maximum(degree, 1.0)) * has_neighbors
+    return own, neighbor, degree, difference, keep_own, keep_neighbor
 
 
 @triton.jit
@@ -232,12 +232,14 @@ def first_layers(
     offsets = tl.program_id(0).to(tl.int64) * size + tl.arange(0, size)
     inside = offsets < count
     row = offsets // dim
-    own, neighbor, degree, apart, _, _ = _apart(rows, sums, degrees, noise, offsets, row, inside, hidden, scale)
+    own, neighbor, degree, difference, _, _ = _difference(
+        rows, sums, degrees, noise, offsets, row, inside, hidden, scale
+    )
     of_relations = tl.load(relation_sums + offsets, mask=inside, other=0.0)
     incident = tl.load(num_incident + row, mask=inside, other=0.0)
     tl.store(out + offsets, _tanh((own + neighbor) / (degree + 1.0)), mask=inside)
     tl.store(out + count + offsets, _tanh(of_relations / tl.maximum(incident, 1.0)), mask=inside)
-    tl.store(loss + tl.program_id(0), tl.sum(tl.where(inside, apart * apart, 0.0), axis=0))
+    tl.store(loss + tl.program_id(0), tl.sum(tl.where(inside, difference * difference, 0.0), axis=0))
 
 
 @triton.jit
@@ -249,12 +251,12 @@ def first_layers_back(
     offsets = tl.program_id(0).to(tl.int64) * size + tl.arange(0, size)
     inside = offsets < count
     row = offsets // dim
-    _, _, degree, apart, keep_own, keep_neighbor = _apart(
+    _, _, degree, difference, keep_own, keep_neighbor = _difference(
         rows, sums, degrees, noise, offsets, row, inside, hidden, scale
     )
     value = tl.load(first + offsets, mask=inside, other=0.0)
     through = tl.load(grads + offsets, mask=inside, other=0.0) * (1.0 - value * value) / (degree + 1.0)
-    pull = 2.0 * tl.load(loss_grad) * apart
+    pull = 2.0 * tl.load(loss_grad) * difference
     tl.store(out_rows + offsets, through + pull * keep_own, mask=inside)
     tl.store(out_sums + offsets, through - pull * keep_neighbor / tl.maximum(degree, 1.0), mask=inside)
     value = tl.load(first + count + offsets, mask=inside, other=0.0)

@@ -353,8 +353,10 @@ def _hard_negatives(
         anchors, partners = rows[side], rows[1 - side]
         offset = pair_distances - anchors.square().sum(dim=1) + constants.gamma
         row_factors = _concatenate([2.0 * anchors, torch.ones_like(pair_distances)[:, None], offset[:, None]], fixed)
-        own = (indices[side] >= 0) * (pair_distances + constants.gamma) + (indices[1 - side] >= 0) * constants.gamma
-        mean = (row_factors @ column_factors.sum(dim=0) - own) / count
+        zero_terms = (indices[side] >= 0) * (pair_distances + constants.gamma) + (
+            indices[1 - side] >= 0
+        ) * constants.gamma
+        mean = (row_factors @ column_factors.sum(dim=0) - zero_terms) / count
         row_factors[:, dim + 1] -= mean
         for start in range(0, num_seeds, step):
             chunk = slice(start, start + step)

@@ -136,10 +136,10 @@ def build_pair_graph(num_nodes: int, triples: Tensor, num_relations: int) -> Pai
     heads, relations, tails = triples.long().unbind(dim=1)
     num_rows, device = 2 * num_relations, triples.device
     inverse_rows = relations + num_relations
-    apart = heads != tails
+    is_no_loop = heads != tails
     shift = max(num_nodes, num_rows).bit_length()
-    keys = torch.cat([(heads << shift) | tails, (tails << shift) | heads])[torch.cat([apart, apart])]
-    rows = torch.cat([relations, inverse_rows])[torch.cat([apart, apart])]
+    keys = torch.cat([(heads << shift) | tails, (tails << shift) | heads])[torch.cat([is_no_loop, is_no_loop])]
+    rows = torch.cat([relations, inverse_rows])[torch.cat([is_no_loop, is_no_loop])]
     keys, order = keys.sort(stable=True)
     rows = rows[order]
     keys, pair_of_entry, counts = torch.unique_consecutive(keys, return_inverse=True, return_counts=True)

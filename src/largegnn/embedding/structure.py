@@ -131,8 +131,8 @@ def _pairs(
     num_nodes: int, num_rows: int, heads: IntArray, relations: IntArray, tails: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """List distinct pairs by (receiver, neighbour): receivers, neighbours, offsets into the rows, ascending rows."""
-    apart = heads != tails
-    heads, relations, tails = heads[apart], relations[apart], tails[apart]
+    is_no_loop = heads != tails
+    heads, relations, tails = heads[is_no_loop], relations[is_no_loop], tails[is_no_loop]
     row_bits, node_bits = num_rows.bit_length(), num_nodes.bit_length()
     if 2 * node_bits + row_bits > _MAX_KEY_BITS:
         return _pairs_of_columns(
