@@ -198,8 +198,8 @@ def to_sets(
 
 
 # Elementwise kernels. Dropout is a function of the seed `noise` on the device and of a value's index, so the backward
-# pass drops the same values and no mask is kept. In `_difference`, one half of a random 32-bit word decides on the value of
-# the row and the other half on the value of the mean.
+# pass drops the same values and no mask is kept. In `_difference`, one half of a random 32-bit word decides on the
+# value of the row and the other half on the value of the mean.
 
 
 @triton.jit
