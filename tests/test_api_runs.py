@@ -121,7 +121,7 @@ def test_it_ends_with_the_best_epoch_kept_or_not(pair: Path, tmp_path: Path, mon
         return validate
 
     monkeypatch.setattr("largegnn.embedding.train._validator", prefer_the_second)
-    monkeypatch.setattr("largegnn.embedding.train._ENOUGH_TO_CHOOSE", 1)
+    monkeypatch.setattr("largegnn.embedding.train._MIN_LINKS_TO_CHOOSE", 1)
     values, results = {**VALUES, "train.validate_every": 1}, []
     for out in (None, tmp_path / "run"):
         results.append(largegnn.align(pair, settings=values, out=out))

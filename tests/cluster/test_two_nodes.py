@@ -69,7 +69,7 @@ def _one_thread() -> Iterator[None]:
 @pytest.fixture
 def _all_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every graph were large, and this machine had fewer processors than the cluster."""
-    monkeypatch.setattr(whole_graph, "_WORTH_SHARING", 1)
+    monkeypatch.setattr(whole_graph, "_MIN_ENTITIES_TO_SEND", 1)
     for module in (neighbor_rows, candidates, exact_search):
         monkeypatch.setattr(module, "_WORTH_SENDING", 1)
     one_processor_here(monkeypatch)

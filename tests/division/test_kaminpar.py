@@ -60,9 +60,9 @@ def test_the_file_has_offsets_in_bytes_neighbours_and_weights(tmp_path: Path, mo
 
 def test_little_shared_memory_gives_way_to_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert kaminpar._roomy_folder(2**60) == str(tmp_path)
+    assert kaminpar._choose_folder(2**60) == str(tmp_path)
     monkeypatch.setattr(kaminpar, "_SHARED_MEMORY", tmp_path / "none")
-    assert kaminpar._roomy_folder(1) == str(tmp_path)
+    assert kaminpar._choose_folder(1) == str(tmp_path)
 
 
 def test_a_full_disk_says_what_to_do_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,6 @@ def test_weights_beyond_metis_integers_are_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_large_graphs_are_cut_once_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metis, "_SMALL_GRAPH_EDGES", 0)
+    monkeypatch.setattr(metis, "_MAX_SMALL_EDGES", 0)
     partition = merged_metis(merge(two_cliques()), 2, seed=0)
     assert sorted(partition.sizes.tolist()) == [3, 5]

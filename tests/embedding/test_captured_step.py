@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from largegnn.artifacts import SubgraphSet
-from largegnn.embedding.captured_step import CapturedVisits, Draws, Visit, can_be_captured, fixed_loss
+from largegnn.embedding.captured_step import CapturedVisits, Draws, Visit, can_be_captured, fixed_shape_loss
 from largegnn.embedding.dual_amn import DualAMN
 from largegnn.embedding.feeding import Feed, ReadySubgraph, prepare_pairs, prepare_subgraph
 from largegnn.embedding.gcn import GCN
@@ -174,10 +174,10 @@ def test_the_loss_of_padded_arrays_is_the_plain_one_and_so_is_its_gradient() -> 
         shares=torch.tensor([0.2] * 5 + [0.0] * 3),
         negatives=negatives,
         outside=outside,
-        kept=kept,
+        is_outside=kept,
         noise=torch.tensor([3]),
     )
-    ours = fixed_loss(model.encoder, rows, model.relations, graph, draws, options)
+    ours = fixed_shape_loss(model.encoder, rows, model.relations, graph, draws, options)
 
     other = own.clone().requires_grad_()
     outputs = model.encoder(other, model.relations, plain.graph)

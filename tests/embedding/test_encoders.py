@@ -75,7 +75,7 @@ def test_gradients_of_reflected_sums_and_means() -> None:
 
 @pytest.mark.parametrize("rows_at_once", [2, 1024])
 def test_gradients_of_mixing(rows_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("largegnn.embedding.dual_amn._ROWS_IN_CACHE", rows_at_once)
+    monkeypatch.setattr("largegnn.embedding.dual_amn._CPU_CHUNK_ROWS", rows_at_once)
     generator = torch.Generator().manual_seed(0)
     shapes = [(5, 4), (3, 4), (4, 4), (4,)]
     inputs = [torch.randn(shape, dtype=torch.float64, generator=generator).requires_grad_() for shape in shapes]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largegnn.embedding import entity_table
-from largegnn.embedding.entity_table import RowRMSprop, fill_uniform, new_table, table_home
+from largegnn.embedding.entity_table import EntityTable, choose_location, fill_uniform, new_table
 from largegnn.errors import InputError
 from largegnn.machine.devices import MemoryBudget
 from tests.embedding.small_runs import CPU, small_options
@@ -25,16 +25,16 @@ def seeded(seed: int = 0) -> torch.Generator:
 
 def drawn(
     num_rows: int, dim: int, generator: torch.Generator, *, table_device: str = "cpu", device: str | None = None
-) -> RowRMSprop:
+) -> EntityTable:
     """A new table of random rows."""
     values = torch.empty(num_rows, dim, device=table_device)
     fill_uniform(values, generator)
-    return RowRMSprop(values, device=device)
+    return EntityTable(values, device=device)
 
 
 def test_one_step_by_hand() -> None:
     """Mean square .9 * 0 + .1 * 2^2 = .4, step .1 * 2 / sqrt(.4); the other row keeps its value and state."""
-    optimizer = RowRMSprop(torch.tensor([[1.0], [7.0]]))
+    optimizer = EntityTable(torch.tensor([[1.0], [7.0]]))
     optimizer.update(torch.tensor([0]), torch.tensor([[2.0]]), 0.1)
     assert optimizer.values.flatten().tolist() == pytest.approx([1 - 0.2 / 0.4**0.5, 7.0])
     assert optimizer.square_average.flatten().tolist() == pytest.approx([0.4, 0.0])
@@ -68,7 +68,7 @@ def test_a_loss_falls(table_device: str, device: str) -> None:
     ids = torch.arange(0, NUM_ROWS, 2)
     losses = []
     for _ in range(50):
-        rows = optimizer.gather(ids)
+        rows = optimizer.leaf_rows(ids)
         assert rows.is_leaf
         assert rows.device.type == device
         loss = (rows - 1).square().mean()
@@ -82,22 +82,22 @@ def test_a_gathered_row_is_a_copy() -> None:
     optimizer = drawn(NUM_ROWS, DIM, seeded())
     before = optimizer.values.clone()
     with torch.no_grad():
-        optimizer.gather(torch.tensor([3, 1], dtype=torch.int32)).zero_()
+        optimizer.leaf_rows(torch.tensor([3, 1], dtype=torch.int32)).zero_()
     assert torch.equal(optimizer.values, before)
-    assert torch.equal(optimizer.gather(torch.tensor([3, 1])), before[[3, 1]])
+    assert torch.equal(optimizer.leaf_rows(torch.tensor([3, 1])), before[[3, 1]])
 
 
 def test_no_rows_at_all() -> None:
     optimizer = drawn(NUM_ROWS, DIM, seeded())
     none = torch.empty(0, dtype=torch.int64)
-    assert optimizer.gather(none).shape == (0, DIM)
+    assert optimizer.leaf_rows(none).shape == (0, DIM)
     optimizer.update(none, torch.empty(0, DIM), 0.1)
 
 
 def test_a_table_in_a_file_is_updated_there(tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("values", "square_average")]
     arrays = [np.memmap(file, np.float32, "w+", shape=(NUM_ROWS, DIM)) for file in files]
-    mapped = RowRMSprop(torch.from_numpy(arrays[0]), torch.from_numpy(arrays[1]))
+    mapped = EntityTable(torch.from_numpy(arrays[0]), torch.from_numpy(arrays[1]))
     fill_uniform(mapped.values, seeded())
     plain = drawn(NUM_ROWS, DIM, seeded())
     for optimizer in (mapped, plain):
@@ -134,7 +134,7 @@ def test_drawing_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 GPU = torch.device("cuda")
 
 
-def table(home: str, folder: Path | None = None) -> RowRMSprop:
+def table(home: str, folder: Path | None = None) -> EntityTable:
     generator = torch.Generator().manual_seed(3)
     return new_table(50, small_options(tables=home), CPU, generator, folder)
 
@@ -144,8 +144,8 @@ def test_the_same_rows_are_drawn_wherever_they_are(tmp_path: Path) -> None:
     assert all(torch.equal(each.values, tables[0].values) for each in tables)
     assert all(not each.square_average.any() for each in tables)
     ids = torch.tensor([4, 9])
-    tables[2].put(ids, torch.ones(2, 8), torch.full((2, 8), 2.0))
-    rows, squares = tables[2].take(ids)
+    tables[2].write(ids, torch.ones(2, 8), torch.full((2, 8), 2.0))
+    rows, squares = tables[2].rows_and_state(ids)
     assert rows.eq(1).all()
     assert squares.eq(2).all()
     assert (tmp_path / "tables" / "rows.bin").stat().st_size == 50 * 8 * 4
@@ -156,14 +156,14 @@ def test_a_file_needs_a_folder() -> None:
         table("file")
 
 
-def test_the_first_place_with_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_location_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("largegnn.embedding.entity_table.memory_budget", lambda device: MemoryBudget(4096.0, "us"))
     options = small_options(dim=64, max_memory_gb=4.0)
     # Two tables of 64 numbers are 512 bytes an entity: 2 GB are 4 million of them.
-    assert table_home(4_000_000, options, GPU, True) == "device"
-    assert table_home(4_300_000, options, GPU, False) == "host"
-    assert table_home(4_300_000, options, GPU, True) == "file"
-    assert table_home(4_000_000, options, CPU, True) == "device"
-    assert table_home(4_300_000, options, CPU, True) == "file"
-    assert table_home(4_300_000, options, CPU, False) == "device"
-    assert table_home(10, small_options(tables="host"), GPU, True) == "host"
+    assert choose_location(4_000_000, options, GPU, True) == "device"
+    assert choose_location(4_300_000, options, GPU, False) == "host"
+    assert choose_location(4_300_000, options, GPU, True) == "file"
+    assert choose_location(4_000_000, options, CPU, True) == "device"
+    assert choose_location(4_300_000, options, CPU, True) == "file"
+    assert choose_location(4_300_000, options, CPU, False) == "device"
+    assert choose_location(10, small_options(tables="host"), GPU, True) == "host"

@@ -91,7 +91,7 @@ def test_weights_come_back_in_order() -> None:
     load_weights(other, weights)
     for ours, theirs in zip(encoder.parameters(), other.parameters(), strict=True):
         assert torch.equal(ours, theirs)
-    with pytest.raises(ArtifactError, match="an encoder of 18 weights was given 17"):
+    with pytest.raises(ArtifactError, match="the encoder has 18 weights, but 17 were given"):
         load_weights(other, weights[:-1])
 
 

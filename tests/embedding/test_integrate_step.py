@@ -24,7 +24,7 @@ DIM = 8
 def test_a_cluster_makes_the_vectors_of_one_machine(
     members: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(whole_graph, "_WORTH_SHARING", 0)
+    monkeypatch.setattr(whole_graph, "_MIN_ENTITIES_TO_SEND", 0)
     monkeypatch.setattr(pieces, "num_processors", lambda: 1)
     rng = np.random.default_rng(0)
     triples = np.concatenate([rng.integers(0, [50, 3, 50], (200, 3)), rng.integers([50, 3, 50], [90, 5, 90], (200, 3))])

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @pytest.fixture(autouse=True)
 def _any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(integrate, "_WORTH_SHARING", 0)
+    monkeypatch.setattr(integrate, "_MIN_ENTITIES_TO_SEND", 0)
     monkeypatch.setattr(pieces, "num_processors", lambda: 1)
 
 
@@ -99,6 +99,6 @@ def test_small_graphs_and_small_clusters_are_not_sent(
         monkeypatch.setattr(pieces, "num_processors", lambda: 2)  # as many as workers
         WholeGraph(len(rows), TOY, NUM_RELATIONS, 2**20).encode(DualAMN(DIM), rows, relations)
         monkeypatch.setattr(pieces, "num_processors", lambda: 1)
-        monkeypatch.setattr(integrate, "_WORTH_SHARING", 7)
+        monkeypatch.setattr(integrate, "_MIN_ENTITIES_TO_SEND", 7)
         WholeGraph(len(rows), TOY, NUM_RELATIONS, 2**20).encode(DualAMN(DIM), rows, relations)
     assert not pool.made

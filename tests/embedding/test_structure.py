@@ -109,7 +109,7 @@ def test_more_nodes_and_relations_than_one_key_holds() -> None:
 def test_long_keys_give_the_same_structure(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     triples = random_triples(15, 20 * seed, seed)
     short = build_structure(15, triples, NUM_RELATIONS)
-    monkeypatch.setattr(structure_module, "_KEY_BITS", 1)
+    monkeypatch.setattr(structure_module, "_MAX_KEY_BITS", 1)
     long = build_structure(15, triples, NUM_RELATIONS)
     for field, value in vars(short).items():
         assert torch.equal(torch.as_tensor(getattr(long, field)), torch.as_tensor(value)), field

@@ -47,7 +47,7 @@ def closer_than_partner(model: EmbeddingModel, subgraphs: SubgraphSet, task: Ali
     shares = []
     for ready in Feed(subgraphs, prepare_subgraph, task.num_relations, CPU, 0).in_order(list(range(len(subgraphs)))):
         with torch.no_grad():
-            outputs = model.encoder(model.entities.gather(ready.entities), model.relations, ready.graph)
+            outputs = model.encoder(model.entities.leaf_rows(ready.entities), model.relations, ready.graph)
         distances = torch.cdist(outputs[ready.seeds[:, 0]], outputs).square()
         partners = distances.gather(1, ready.seeds[:, 1:])
         shares.append(float((distances < partners).float().mean()))
@@ -139,7 +139,7 @@ def test_a_custom_loss() -> None:
 def test_a_loss_that_is_not_a_scalar_is_refused() -> None:
     with added_loss("rows", lambda context: context.rows):
         trainer = small_trainer(random_subgraphs(1), small_options(losses={"rows": 1.0}))
-    with pytest.raises(InputError, match=r"the loss rows gave a tensor of shape \(40, 8\)"):
+    with pytest.raises(InputError, match=r"the loss rows returned a tensor of shape \(40, 8\)"):
         trainer.run()
 
 

@@ -8,7 +8,7 @@ import torch
 
 from largegnn.artifacts import IntArray
 from largegnn.embedding.model import EmbeddingModel
-from largegnn.embedding.visits import ClusterVisits, SharedModel, VisitState, sample_others
+from largegnn.embedding.visits import ClusterVisits, SharedModel, VisitState, sample_entities
 from tests.embedding.small_runs import (
     NUM_RELATIONS,
     are_equal,
@@ -54,18 +54,18 @@ def squares_of(model: EmbeddingModel) -> list[float]:
 
 def test_visits_one_after_another_replace_what_they_took(model: EmbeddingModel) -> None:
     shared = SharedModel(model)
-    taken, number = shared.take(ids(0, 2))
+    taken, number = shared.read(ids(0, 2))
     assert taken.rows[:, 0].tolist() == [0, 2]
-    assert shared.give(ids(0, 2), taken, number, changed(taken, 0.1, 0.2, squares=3)) == 0
+    assert shared.merge(ids(0, 2), taken, number, changed(taken, 0.1, 0.2, squares=3)) == 0
     assert rows_of(model) == np.array([0.1, 1, 0.2], dtype=np.float32).tolist(), "to the bit"
     assert squares_of(model) == [3, 1, 3]
 
 
 def test_changes_of_visits_at_the_same_time_add_up(model: EmbeddingModel) -> None:
     shared = SharedModel(model)
-    (first, zero), (second, _) = shared.take(ids(0, 1)), shared.take(ids(1, 2))
-    assert shared.give(ids(0, 1), first, zero, changed(first, 5, 6, squares=3)) == 0
-    assert shared.give(ids(1, 2), second, zero, changed(second, -1, 7, squares=5)) == 1, "entity 1 was changed before"
+    (first, zero), (second, _) = shared.read(ids(0, 1)), shared.read(ids(1, 2))
+    assert shared.merge(ids(0, 1), first, zero, changed(first, 5, 6, squares=3)) == 0
+    assert shared.merge(ids(1, 2), second, zero, changed(second, -1, 7, squares=5)) == 1, "entity 1 was changed before"
     assert rows_of(model) == [5, 6 + (-1 - 1), 7]
     assert squares_of(model) == [3, (3 + 5) / 2, 5]
 
@@ -75,19 +75,19 @@ def test_a_change_of_dense_weights_that_many_have_overtaken_counts_less(number: 
     """Each adds 1 to a weight; those that four and more others have overtaken add 4 / 5, 4 / 6, ..."""
     before, _ = model.dense_vectors()
     shared = SharedModel(model)
-    for taken, at in [shared.take(ids(0)) for _ in range(number)]:
-        shared.give(ids(0), taken, at, changed(taken, 0, dense=1))
+    for taken, at in [shared.read(ids(0)) for _ in range(number)]:
+        shared.merge(ids(0), taken, at, changed(taken, 0, dense=1))
     shared.load_dense()
     expected = sum(min(1.0, 4 / (1 + others)) for others in range(number))
     assert model.dense_vectors()[0] == pytest.approx(before + expected, rel=1e-5)
 
 
 def test_others_are_all_where_they_are_few() -> None:
-    assert sample_others(40, 10, 0).tolist() == list(range(40))
-    some = sample_others(1_000, 10, 0)
+    assert sample_entities(40, 10, 0).tolist() == list(range(40))
+    some = sample_entities(1_000, 10, 0)
     assert 30 < len(some) <= 40
     assert (np.diff(some) > 0).all()
-    assert not np.array_equal(some, sample_others(1_000, 10, 1))
+    assert not np.array_equal(some, sample_entities(1_000, 10, 1))
 
 
 def test_dense_parameters_come_back_as_they_were() -> None:

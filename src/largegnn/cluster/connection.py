@@ -1,8 +1,9 @@
 """Connect to a Ray cluster, or start one on this machine, and install its workers for a run.
 
-In: `none`, `local`, `auto` or HOST:PORT. Out: a connection for as long as a run takes; `map_pieces` uses its workers.
-The idea: Ray waits minutes for an address that does not answer, so the address is tried first, which takes seconds.
-No dashboard, no usage statistics: no data leaves the cluster, and no port is opened beyond those Ray needs.
+In: `none`, `local`, `auto` or HOST:PORT. Out: a connection for the duration of a run; `map_pieces` uses its workers.
+The idea: Ray waits minutes for an address that does not answer, so a socket is opened to the address first, which
+fails within seconds. Dashboard and usage statistics are off: no data leaves the cluster, and no port is opened beyond
+the ports that Ray needs.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from largegnn.settings import ClusterSettings
 __all__ = ["connection", "import_ray", "open_cluster"]
 
 _log = logging.getLogger(__name__)
-_SECONDS = 5.0  # for an address to answer
+_TIMEOUT_SECONDS = 5.0  # for an address to answer
 _START = "start one with `ray start --head`, and `ray start --address HOST:PORT` on every other machine"
 
 
 def import_ray() -> Any:
-    """Import Ray; where it is missing, the error has the command that installs it."""
+    """Import Ray; if it is not installed, the error has the command that installs it."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of a change to come
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # otherwise Ray warns of a future change
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -49,7 +50,7 @@ def import_ray() -> Any:
 
 @contextlib.contextmanager
 def connection(address: str) -> Iterator[Any]:
-    """Ray, connected to a cluster for as long as the `with` lasts; an open connection is used and stays open."""
+    """Connect Ray to a cluster for the duration of the `with`; an existing connection is used and stays open."""
     ray = import_ray()
     if ray.is_initialized():
         yield ray
@@ -63,7 +64,7 @@ def connection(address: str) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def open_cluster(cluster: ClusterSettings, folder: Path, device: str) -> Iterator[None]:
-    """Compute pieces of work on a cluster inside the `with`; without an address on this machine."""
+    """Compute pieces of work on a cluster inside the `with`; with the address `none`, on this machine."""
     if cluster.address == "none":
         yield
         return
@@ -83,7 +84,7 @@ def _connect(ray: Any, address: str) -> None:
         options |= {"address": "local", "num_cpus": num_processors(), "include_dashboard": False}
     else:
         options["address"] = _checked_address(address)
-        # For the workers before they load PyTorch; those of this machine have the environment of this process.
+        # Set before workers import PyTorch; with `local`, workers inherit the environment of this process.
         options["runtime_env"] = {"env_vars": spin_variables()}
     logging.getLogger("ray").setLevel(logging.ERROR)
     is_main = threading.current_thread() is threading.main_thread()
@@ -104,32 +105,33 @@ def _connect(ray: Any, address: str) -> None:
         if "ersion" not in str(error):
             raise
         raise InputError(
-            "the cluster runs other versions than this process",
+            "the cluster runs different versions from this process",
             found=" ".join(str(error).split())[:300],
             fix="install the same versions of Python and Ray on every machine",
         ) from None
     finally:
         if before is not None:
-            signal.signal(signal.SIGTERM, before)  # Ray sets its own, which ends without a message
+            signal.signal(signal.SIGTERM, before)  # Ray installs a handler that exits without a message
 
 
 def _checked_address(address: str) -> str:
-    """HOST:PORT of a cluster at which a server answers; `auto` leaves the search to Ray."""
-    found = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
-    if found == "auto":
-        return found
-    host, _, port = found.rpartition(":")
-    if not host or not port.isdigit() or "://" in found:
+    """HOST:PORT of a cluster, after checking that a server answers; with `auto`, Ray searches for a cluster."""
+    if address == "auto":
+        address = os.environ.get("RAY_ADDRESS", address)
+    if address == "auto":
+        return address
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or "://" in address:
         raise InputError(
-            "not an address of a cluster", expected="none, local, auto or HOST:PORT", found=found, fix=_START
+            "not an address of a cluster", expected="none, local, auto or HOST:PORT", found=address, fix=_START
         )
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_TIMEOUT_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise InputError(
-            f"no Ray cluster answers at {found}", found=_first_line(error) or type(error).__name__, fix=_START
+            f"no Ray cluster answers at {address}", found=_first_line(error) or type(error).__name__, fix=_START
         ) from None
-    return found
+    return address
 
 
 def _first_line(error: BaseException) -> str:

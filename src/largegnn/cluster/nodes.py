@@ -1,8 +1,8 @@
-"""List the machines of a cluster, and refuse those that cannot take part in a run.
+"""List the machines of a cluster, and refuse a cluster with a machine that cannot take part in a run.
 
-In: a connection, the run folder. Out: one `Node` for each machine: processors, memory, GPUs, versions, whether it sees
-the folder. The idea: a small task on every machine reads a word that was just written into the run folder, since a
-folder of the same name on another disk is not the run folder.
+In: a connection, the run folder. Out: a `Node` for each machine: processors, memory, GPUs, versions, whether it can
+read the run folder. The idea: a small task on every machine reads a random word that was just written into the run
+folder, because a machine may have another folder under the same path.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from largegnn.version import __version__
 
 __all__ = ["Node", "ask_nodes", "refuse_unfit", "versions_here"]
 
-_SECONDS = 60.0  # for a node to answer; importing PyTorch on a busy one takes a while
+_TIMEOUT_SECONDS = 60.0  # for a node to answer; a busy node takes long to import PyTorch
 
 
 @dataclass(frozen=True)
 class Node:
-    """One machine; `sees_folder` is None where no folder was given, `problem` is why it did not answer."""
+    """One machine; `sees_folder` is None if no folder was given, `problem` is the reason if it did not answer."""
 
     id: str
     name: str
@@ -40,13 +40,13 @@ class Node:
 
 def versions_here() -> tuple[tuple[str, str], ...]:
     """The versions that must be the same on every machine."""
-    own = {"python": platform.python_version(), "largegnn": __version__}
-    # Not by importing them: PyTorch takes seconds.
-    return tuple((own | {name: importlib.metadata.version(name) for name in ("torch", "ray")}).items())
+    versions = {"python": platform.python_version(), "largegnn": __version__}
+    # Read from metadata, because importing PyTorch takes seconds.
+    return tuple((versions | {name: importlib.metadata.version(name) for name in ("torch", "ray")}).items())
 
 
 def inspect_machine(file: str | None, word: str) -> tuple[tuple[tuple[str, str], ...], bool | None]:
-    """The versions installed on the machine this runs on, and whether a file holds a word."""
+    """The versions on the machine that runs this task, and whether `file` contains `word`."""
     sees = None
     if file is not None:
         try:
@@ -57,7 +57,7 @@ def inspect_machine(file: str | None, word: str) -> tuple[tuple[tuple[str, str],
 
 
 def ask_nodes(ray: Any, folder: Path | None) -> list[Node]:
-    """All machines that are alive, by name; each reads a file in `folder`, if one is given."""
+    """Ask all machines that are alive, sorted by name; if `folder` is given, every machine reads a file in it."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     word = secrets.token_hex(16)
@@ -75,7 +75,7 @@ def ask_nodes(ray: Any, folder: Path | None) -> list[Node]:
             ).remote(None if file is None else str(file), word)
             for entry in alive
         ]
-        ray.wait(answers, num_returns=len(answers), timeout=_SECONDS)
+        ray.wait(answers, num_returns=len(answers), timeout=_TIMEOUT_SECONDS)
         nodes = [_node(ray, entry, answer) for entry, answer in zip(alive, answers, strict=True)]
     except OSError as error:
         raise StorageError(f"cannot write {folder}: {error.strerror or error}") from error
@@ -87,41 +87,43 @@ def ask_nodes(ray: Any, folder: Path | None) -> list[Node]:
 
 
 def _node(ray: Any, entry: dict[str, Any], answer: Any) -> Node:
-    has = entry["Resources"]
+    resources = entry["Resources"]
     facts = {
         "id": entry["NodeID"],
         "name": f"{entry['NodeManagerHostname']} ({entry['NodeManagerAddress']})",
-        "num_cpus": float(has.get("CPU", 0)),
-        "num_gpus": float(has.get("GPU", 0)),
-        "memory_mb": float(has.get("memory", 0)) / 2**20,
+        "num_cpus": float(resources.get("CPU", 0)),
+        "num_gpus": float(resources.get("GPU", 0)),
+        "memory_mb": float(resources.get("memory", 0)) / 2**20,
     }
     try:
-        versions, sees = ray.get(answer, timeout=1.0)  # it was waited for with all others
+        versions, sees = ray.get(answer, timeout=1.0)  # `ask_nodes` has waited for all answers
     except ray.exceptions.RayError as error:
         lines = [line for line in str(error).strip().splitlines() if line.strip()]
-        problem = f"no answer within {_SECONDS:.0f} s" if isinstance(error, TimeoutError) else lines[-1].strip()[:300]
+        problem = (
+            f"no answer within {_TIMEOUT_SECONDS:.0f} s" if isinstance(error, TimeoutError) else lines[-1].strip()[:300]
+        )
         return Node(**facts, versions=(), sees_folder=None, problem=problem)
     return Node(**facts, versions=versions, sees_folder=sees)
 
 
 def refuse_unfit(nodes: Sequence[Node]) -> None:
-    """Refuse a cluster of which a machine cannot take part; the error has its name and the reason."""
-    here = dict(versions_here())
+    """Refuse a cluster with a machine that cannot take part; the error names the machine and the reason."""
+    expected = dict(versions_here())
     for node in nodes:
         if node.problem is not None:
             raise InputError(
                 "a node of the cluster cannot take part",
                 where=node.name,
                 found=node.problem,
-                fix="install the same largegnn[cluster] there, or take the node away with `ray stop`",
+                fix="install the same largegnn[cluster] there, or remove the node with `ray stop`",
             )
-        other = {name: version for name, version in node.versions if here[name] != version}
-        if other:
+        differing = {name: version for name, version in node.versions if expected[name] != version}
+        if differing:
             raise InputError(
                 "the nodes of the cluster have different versions",
                 where=node.name,
-                expected=", ".join(f"{name} {here[name]}" for name in other),
-                found=", ".join(f"{name} {version}" for name, version in other.items()),
+                expected=", ".join(f"{name} {expected[name]}" for name in differing),
+                found=", ".join(f"{name} {version}" for name, version in differing.items()),
                 fix="install the same versions everywhere",
             )
         if node.sees_folder is False:
@@ -129,5 +131,5 @@ def refuse_unfit(nodes: Sequence[Node]) -> None:
                 "a node of the cluster does not see the run folder",
                 where=node.name,
                 expected="a folder that all nodes share under the same path, such as one on NFS",
-                fix="name such a folder with --out, or take the node away with `ray stop`",
+                fix="name such a folder with --out, or remove the node with `ray stop`",
             )

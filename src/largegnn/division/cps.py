@@ -1,17 +1,18 @@
-"""Divide both graphs by CPS, the partition of LargeEA, or SBP, the partition of LIME: the baselines of the paper.
+"""Divide both graphs by CPS (the partitioner of LargeEA) or SBP (the partitioner of LIME), baselines of the paper.
 
 In: the task, its seeds, the number of parts. Out: a `Partition` that covers every entity; the blocks of SBP overlap.
-CPS: METIS divides the leading graph. The seed partners of one part's seeds form a group in the following graph; heavy
-edges hold the group together and edges between groups are cut, so that METIS on the following graph tends to keep each
-group in one part. Stable matching pairs the parts of the two sides by the seeds they share.
-SBP: CPS led by the source, each block united with the block of CPS led by the target with which it shares most seeds; a
-block of the second may be used several times or never. Cost: METIS on either graph, for SBP twice.
+CPS: METIS divides the leading graph. In the following graph, the partners of all seeds in one part form a group: the
+group's edges get a high weight and edges between groups are removed, so that METIS on the following graph tends to keep
+a group in one part. Stable matching pairs the parts of the two graphs by the seeds they share.
+SBP: CPS led by the source and CPS led by the target; each block of the first is united with the block of the second
+with which it shares most seeds. A block of the second may be used several times or never.
+Cost: METIS on both graphs, for SBP twice.
 
 # Paper: LargeEA's METIS-CPS with stable matching and LIME's SBP, the baselines "CPS" and "SBP" of the tables. Both
 #     graphs first get the other's triples between seeds. Edges count once however many triples they stand for, as in
 #     LargeEA's code.
-# Departs: CPS gets the true seeds; preferences are plain counts of shared seeds on both sides, and every part finds a
-#     partner, so no entity is lost. Both runs of SBP are this CPS.
+# Departs: CPS gets the true seeds; preferences are counts of shared seeds on both sides, and every part is matched, so
+#     no entity is lost. SBP runs this CPS twice.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from largegnn.division.metis import partition_csr
 
 __all__ = ["block_of_entity", "count_overlap", "cps", "sbp", "stable_matching"]
 
-_GROUP_WEIGHT = 1000
+_GROUP_WEIGHT = 1000  # of edges inside a group; other edges have weight 1
 _NO_GROUP = -1
 
 
@@ -48,11 +49,11 @@ def sbp(task: AlignmentTask, seeds: IntArray, num_parts: int, seed: int) -> Part
 def block_of_entity(
     task: AlignmentTask, seeds: IntArray, num_parts: int, seed: int, *, target_leads: bool = False
 ) -> IntArray:
-    """The block of each entity, (num_entities,) int32; blocks are numbered by the parts of the leading graph."""
-    ends = [(0, task.num_source_entities), (task.num_source_entities, task.num_entities)]
+    """Compute the block of each entity, (num_entities,) int32; blocks have the numbers of the leading graph's parts."""
+    sides = (slice(0, task.num_source_entities), slice(task.num_source_entities, task.num_entities))
     lead, follow = (1, 0) if target_leads else (0, 1)
     block = np.empty(task.num_entities, dtype=np.int32)
-    leaders, followers = slice(*ends[lead]), slice(*ends[follow])
+    leaders, followers = sides[lead], sides[follow]
 
     heads, tails = _edges(task, seeds, lead)
     block[leaders] = _metis(heads, tails, np.ones_like(heads), leaders, num_parts, seed)
@@ -71,16 +72,16 @@ def block_of_entity(
 
 
 def count_overlap(first_labels: IntArray, second_labels: IntArray, num_parts: int) -> IntArray:
-    """How often label i meets label j, (num_parts, num_parts)."""
+    """Count how often label i occurs together with label j, (num_parts, num_parts)."""
     codes = first_labels.astype(np.int64) * num_parts + second_labels
     return np.bincount(codes, minlength=num_parts**2).reshape(num_parts, num_parts)
 
 
 def stable_matching(overlap: IntArray) -> IntArray:
-    """The column of each row of `overlap` (n, n), (n,), by the method of Gale and Shapley; most overlap is preferred.
+    """Match each row of `overlap` (n, n) with a column, (n,), by the Gale-Shapley method; higher overlap is preferred.
 
-    No row and column that are not matched would both prefer each other. Ties go to the lower number, so that there is
-    one result. Cost: O(n^2 log n).
+    Afterwards no row and column prefer each other to their matches. Ties are broken by the lower number, so the result
+    is unique. Cost: O(n^2 log n).
     """
     size = len(overlap)
     choices_of_row = np.argsort(-overlap, axis=1, kind="stable").tolist()
@@ -103,38 +104,38 @@ def stable_matching(overlap: IntArray) -> IntArray:
 
 
 def _edges(task: AlignmentTask, seeds: IntArray, side: int) -> tuple[IntArray, IntArray]:
-    """Both ends of the triples of one side (0 source, 1 target) and of the other side's triples between seeds."""
-    # Where seeds are not one-to-one, the last partner of an entity stands for it.
-    here = np.full(task.num_entities, -1, dtype=np.int64)
+    """Heads and tails of one side's triples (0 source, 1 target) and of the other side's triples between seeds."""
+    entity_on_side = np.full(task.num_entities, -1, dtype=np.int64)
     start, stop = (0, task.num_source_entities) if side == 0 else (task.num_source_entities, task.num_entities)
-    here[start:stop] = np.arange(start, stop)
-    here[seeds[:, 1 - side]] = seeds[:, side]
-    heads, tails = here[task.triples[:, 0]], here[task.triples[:, 2]]
+    entity_on_side[start:stop] = np.arange(start, stop)
+    # If an entity is in several seeds, its last partner is used.
+    entity_on_side[seeds[:, 1 - side]] = seeds[:, side]
+    heads, tails = entity_on_side[task.triples[:, 0]], entity_on_side[task.triples[:, 2]]
     usable = (heads >= 0) & (tails >= 0) & (heads != tails)
     return heads[usable], tails[usable]
 
 
 def _join_groups(heads: IntArray, tails: IntArray, group: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Cut edges between groups, add a star to each group, and weigh the edges inside; `group` is per entity."""
+    """Remove edges between groups, add a star to each group, and weight edges inside groups; `group` is per entity."""
     members = np.flatnonzero(group != _NO_GROUP)
     _, first, inverse = np.unique(group[members], return_index=True, return_inverse=True)
     centers = members[first][inverse]
-    rays = members != centers
-    heads, tails = np.concatenate([heads, centers[rays]]), np.concatenate([tails, members[rays]])
-    one_group = group[heads] == group[tails]
-    grouped = (group[heads] != _NO_GROUP) & (group[tails] != _NO_GROUP)
-    keep = one_group | ~grouped
-    weights = np.where(one_group & grouped, _GROUP_WEIGHT, 1)
+    is_ray = members != centers
+    heads, tails = np.concatenate([heads, centers[is_ray]]), np.concatenate([tails, members[is_ray]])
+    in_equal_groups = group[heads] == group[tails]
+    both_in_groups = (group[heads] != _NO_GROUP) & (group[tails] != _NO_GROUP)
+    keep = in_equal_groups | ~both_in_groups
+    weights = np.where(in_equal_groups & both_in_groups, _GROUP_WEIGHT, 1)
     return heads[keep], tails[keep], weights[keep]
 
 
 def _metis(heads: IntArray, tails: IntArray, weights: IntArray, side: slice, num_parts: int, seed: int) -> IntArray:
-    """METIS on the entities of one side; parallel edges count once."""
+    """Divide the entities of one side by METIS; parallel edges count once."""
     size = side.stop - side.start
     low, high = np.minimum(heads, tails) - side.start, np.maximum(heads, tails) - side.start
-    # An edge's weight follows from its two ends, so any of its parallels will do.
-    _, once = np.unique(low * size + high, return_index=True)
-    upper = sparse.coo_array((weights[once], (low[once], high[once])), shape=(size, size)).tocsr()
+    # Parallel edges have the same weight, which depends only on their ends, so any of them can be kept.
+    _, distinct = np.unique(low * size + high, return_index=True)
+    upper = sparse.coo_array((weights[distinct], (low[distinct], high[distinct])), shape=(size, size)).tocsr()
     graph = (upper + upper.T).tocsr()
     node_weights = np.ones(size, dtype=np.int64)
     return partition_csr(graph.indptr, graph.indices, graph.data, node_weights, num_parts, seed)

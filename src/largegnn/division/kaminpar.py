@@ -1,11 +1,12 @@
-"""Divide a graph by KaMinPar; the only module that imports its wheel.
+"""Divide a graph with KaMinPar; no other module imports the `kaminpar` wheel.
 
 In: a `MergedGraph`. Out: the part of each node, or a `Partition` of the entities.
-The idea: as with METIS, few and light edges between parts of about equally many entities. It clusters by label
-propagation, which suits graphs with hubs, and can use many threads. The wheel reads graphs from files only, so the
-graph is written in ParHIP's binary form to shared memory, where that has room, and removed once it is read.
+The idea: as METIS, KaMinPar minimises the weight of edges between parts of about equally many entities. It clusters by
+label propagation, which suits graphs with hubs, and can use many threads. The wheel can only read graphs from files, so
+the graph is written in ParHIP's binary format, to shared memory if there is enough, and the file is removed after
+reading.
 Cost: about linear in the edges. The file has 16 bytes for each edge end and each node.
-One thread gives the same parts for the same seed. Several threads race: the parts differ a little from run to run.
+With one thread, the same seed gives the same parts; with several threads, the parts differ a little from run to run.
 
 # Departs: the paper divides with METIS, which `lab/configs` names.
 """
@@ -30,7 +31,7 @@ __all__ = ["Effort", "is_installed", "merged_kaminpar", "partition_graph"]
 Effort = Literal["fast", "default", "eco", "strong"]  # KaMinPar's own names, from quick to thorough
 
 _SHARED_MEMORY = Path("/dev/shm")
-_IMBALANCE = 0.03  # as METIS'
+_IMBALANCE = 0.03  # the default of METIS
 _WORD = 8
 _CHUNK = 1 << 20
 
@@ -51,7 +52,7 @@ def merged_kaminpar(
 def partition_graph(
     graph: MergedGraph, num_parts: int, seed: int, *, effort: Effort = "default", num_threads: int = 1
 ) -> IntArray:
-    """The part of each node, (num_nodes,) int32; no part is empty."""
+    """Compute the part of each node, (num_nodes,) int32; no part is empty."""
     import kaminpar
 
     check_num_parts(num_parts, graph.num_nodes)
@@ -67,25 +68,25 @@ def partition_graph(
 
 
 def _load_graph(kaminpar: Any, graph: MergedGraph) -> Any:
-    """The graph as KaMinPar holds it, by way of a temporary file."""
+    """Convert the graph to KaMinPar's own type by way of a temporary file."""
     size = _WORD * (4 + 2 * graph.num_nodes + 2 * len(graph.neighbors))
-    with tempfile.NamedTemporaryFile(dir=_roomy_folder(size), prefix="largegnn-", suffix=".parhip") as file:
+    with tempfile.NamedTemporaryFile(dir=_choose_folder(size), prefix="largegnn-", suffix=".parhip") as file:
         try:
             _write_parhip(file, graph)
             file.flush()
         except OSError as error:
             raise StorageError(
                 f"the graph cannot be passed to KaMinPar: {error.strerror or error} ({file.name}, {size:,} bytes); "
-                "name a folder with more room in TMPDIR, or set division.partitioner=metis"
+                "name a folder with more space in TMPDIR, or set division.partitioner=metis"
             ) from None
         return kaminpar.load_graph(file.name, kaminpar.GraphFileFormat.PARHIP)
 
 
 def _write_parhip(file: IO[bytes], graph: MergedGraph) -> None:
-    """Write header, offsets in bytes, neighbours, node weights and edge weights, all in words of eight bytes."""
+    """Write header, byte offsets, neighbours, node weights and edge weights, all as words of eight bytes."""
     num_nodes, num_slots = graph.num_nodes, len(graph.neighbors)
     first = _WORD * (3 + num_nodes + 1)
-    # The first word is a set of flags; zero: words of 64 bits, with weights of nodes and edges.
+    # The first word is a set of flags; zero means words of 64 bits, node weights and edge weights.
     file.write(np.array([0, num_nodes, num_slots], dtype=np.uint64).tobytes())
     _write_words(file, graph.neighbor_ptr, scale=_WORD, shift=first)
     _write_words(file, graph.neighbors)
@@ -100,10 +101,10 @@ def _write_words(file: IO[bytes], values: IntArray, scale: int = 1, shift: int =
         file.write((words * scale + shift).tobytes())
 
 
-def _roomy_folder(size: int) -> str:
-    """Shared memory where it has room for a file of this size, else the folder of temporary files."""
-    # A container often has 64 MB of shared memory only.
-    writable = _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK)
-    if writable and shutil.disk_usage(_SHARED_MEMORY).free > 2 * size:
+def _choose_folder(size: int) -> str:
+    """Choose the folder of a temporary file of `size` bytes: shared memory if it fits twice, else the default."""
+    # Containers often have only 64 MB of shared memory.
+    is_writable = _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK)
+    if is_writable and shutil.disk_usage(_SHARED_MEMORY).free > 2 * size:
         return str(_SHARED_MEMORY)
     return tempfile.gettempdir()

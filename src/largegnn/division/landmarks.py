@@ -1,29 +1,30 @@
-"""Recall landmarks into the parts: entities that connect them (CLG, section 4.2 and Algorithm 2 of the paper).
+"""Add landmarks to the parts: entities near a part that connect it to seeds (CLG, section 4.2 and Algorithm 2).
 
-In: the merged graph, any partition of its entities, the seeds, and the number of entities a part may reach (the cap).
-Out: a `Partition` again, each part with its landmarks; parts now overlap.
-The idea: an entity is worth recalling if many of its neighbours are seeds or near seeds (influence), the more the
-closer it is to the part (benefit). An entity two hops away needs one in between, so the two are weighed as a pair.
+In: the merged graph, any partition of its entities, the seeds, and the maximum number of entities in a part (the cap).
+Out: a `Partition` in which each part includes its landmarks; parts overlap.
+The idea: an entity is valuable if many of its neighbours are seeds or near seeds (influence), and more valuable the
+closer it is to the part (benefit). An entity two hops away is connected by an entity in between, so the two are valued
+as a pair.
 
 - importance  phi(v) = 1 / (eta + hops from v to the nearest seed), up to 2 hops, else 0
 - influence   Phi(v) = sum of phi over the distinct neighbours of v
 - benefit     Omega(v, S) = Phi(v) * decay ** (hops from v to the part S)
 
-Everything happens on nodes. A node belongs to a part if any of its entities does, and is zero hops away from it. A
-recalled node brings every entity it has and the part lacks, so a seed node costs two or more of the cap. A partitioner
-other than METIS may put an entity into a part without its seed partner; such a node is itself a candidate
-at zero hops, and brings the missing partner.
+The algorithm works on nodes of the merged graph. A node belongs to a part, at zero hops, if one of its entities does. A
+landmark node adds all its entities that the part lacks, so a seed node usually costs two entities of the cap. CPS and
+SBP may put an entity into a part without its seed partner; such a node is a candidate at zero hops, and adds the
+missing partner.
 
-Cost: three sparse products and one sort for the scores; per part one search two hops wide and a walk that ends with the
-budget: O(edges at the part and one hop around it), O(nodes) byte reads, O(log) for each pair held. Memory: about
-fifteen bytes per node and thread, and the result.
+Cost: three sparse products and one sort for the scores; per part one search of two hops and a walk that ends when the
+budget is used: O(edges at the part and one hop around it), O(nodes) byte reads, O(log) for each held pair. Memory:
+about fifteen bytes per node and thread, and the result.
 
 # Paper: eta 0.001, decay (lambda) 0.01, two hops; the stop value 0.49 belongs to phi and means "2 hops, else 0".
 #     The paper calls the result of Algorithm 2 optimal; it is greedy.
-# Departs: hops are counted on the merged graph, not in each graph apart; the cap holds for a part as a whole. In the
-#     walk, the current node is not lost when a pair goes before it; any taken neighbour connects, not the best only;
-#     pairs are in a heap, not in a dictionary keyed by score; held pairs are released and flushed; the last candidate
-#     is considered; a pair that can never fit again does not block those behind it; costs are in entities.
+# Departs: hops are counted on the merged graph, not in each graph separately; the cap applies to a part as a whole. In
+#     the walk, the current node is not lost when a pair is taken before it; any taken neighbour connects, not only the
+#     best; pairs are kept in a heap, not in a dictionary keyed by score; held pairs are released and flushed; the last
+#     candidate is considered; a pair that no longer fits does not block the pairs after it; costs are in entities.
 """
 
 from __future__ import annotations
@@ -45,9 +46,12 @@ if TYPE_CHECKING:
 
 __all__ = ["LandmarksOutcome", "LandmarksResult", "add_landmarks", "choose_landmarks", "influence", "landmarks"]
 
-_IMPORTANT_HOPS = 2
-_FAR = np.uint8(255)
-_OPEN, _HELD, _ALONE, _TAKEN = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3)
+_MAX_SEED_HOPS = 2  # importance is zero beyond
+_NOT_REACHED = np.uint8(255)
+# States of a node in the walk; the initial state is 0.
+_HELD = np.uint8(1)  # in a pair that waits in the heap
+_RELEASED = np.uint8(2)  # connected since it was held: waits in the heap without a partner
+_TAKEN = np.uint8(3)
 _NO_NODE = np.int32(-1)
 
 FloatArray = npt.NDArray[np.float64]
@@ -56,14 +60,14 @@ Heap = list[tuple[float, np.int32, np.int32]]
 
 @dataclass(frozen=True)
 class LandmarksOutcome:
-    """How many landmarks were recalled into all parts together."""
+    """The total number of landmarks in all parts."""
 
     num_landmarks: int
 
 
 @dataclass(frozen=True)
 class LandmarksResult:
-    """The entities of each subgraph."""
+    """The entities of each subgraph: the part and its landmarks."""
 
     membership: Partition
     outcome: LandmarksOutcome
@@ -77,7 +81,7 @@ def landmarks(
     protocol: ProtocolSettings,
     landmarks: LandmarkSettings,
 ) -> LandmarksResult:
-    """Fill every part up to the cap with the landmarks worth most to it; switched off, the parts stay as they are."""
+    """Fill every part up to the cap with its most valuable landmarks; if disabled, return the parts unchanged."""
     if not landmarks.enabled:
         return LandmarksResult(parts, LandmarksOutcome(0))
     seeds, cap = task.seeds(protocol.seeds_from), partition_outcome.cap
@@ -128,59 +132,60 @@ def add_landmarks(
 
 
 def influence(graph: MergedGraph, seeds: IntArray, eta: float = 0.001) -> npt.NDArray[np.float64]:
-    """Phi of each node, (num_nodes,): the worth of its distinct neighbours; `seeds` (k, 2)."""
+    """Compute Phi of each node, (num_nodes,): the sum of the importance of its neighbours; `seeds` (k, 2)."""
     binary = sparse.csr_array(
         (np.ones(len(graph.neighbors), dtype=np.int32), graph.neighbors, graph.neighbor_ptr),
         shape=(graph.num_nodes, graph.num_nodes),
     )
-    at_distance = np.zeros(graph.num_nodes, dtype=bool)
-    at_distance[graph.node_of_entity[seeds.ravel()]] = True
-    reached = at_distance.copy()
+    is_at_distance = np.zeros(graph.num_nodes, dtype=bool)
+    is_at_distance[graph.node_of_entity[seeds.ravel()]] = True
+    is_reached = is_at_distance.copy()
     result = np.zeros(graph.num_nodes)
-    for distance in range(_IMPORTANT_HOPS + 1):
-        # Neighbours are counted per distance, not summed one by one, so that equal nodes get equal floats.
-        count = binary @ at_distance.astype(np.int32)
+    for distance in range(_MAX_SEED_HOPS + 1):
+        # Neighbours are counted per distance before they are weighted, so that equal nodes get equal floats.
+        count = binary @ is_at_distance.astype(np.int32)
         result += count / (eta + distance)
-        at_distance = (count > 0) & ~reached
-        reached |= at_distance
+        is_at_distance = (count > 0) & ~is_reached
+        is_reached |= is_at_distance
     return result
 
 
 def _rows_of(rows: IntArray, row_ptr: IntArray, groups: IntArray) -> IntArray:
-    """The rows of these groups of a CSR array, one group after the other."""
+    """Concatenate the rows of some groups of a CSR array."""
     lengths = row_ptr[groups + 1] - row_ptr[groups]
     starts = np.repeat(row_ptr[groups] - (np.cumsum(lengths) - lengths), lengths)
     return rows[starts + np.arange(len(starts))]
 
 
-# The walk of one part: Algorithm 2 of the paper, repaired and compiled. It visits the candidates, all nodes up to two
+# The walk of one part: Algorithm 2 of the paper, corrected and compiled. It visits the candidates, all nodes up to two
 # hops from the part, by decreasing benefit.
 #
-# - A node next to the part is taken, but first any held pair that is worth more, as long as both fit.
+# - A node one hop away is taken, but held pairs of higher benefit are taken before it, as long as both fit.
 # - A node two hops away is taken if a node between it and the part is taken already. If not, it is held as a pair with
-#   the best of the nodes between; the pair is worth the mean of both.
-# - When a node next to the part is taken, the held nodes it touches need no partner any more: they compete alone.
-# - At the end the held nodes are taken best first, as far as they fit.
+#   the best node in between; the benefit of a pair is the mean of both.
+# - When a node one hop away is taken, held nodes next to it are released: they no longer need a partner.
+# - At the end held nodes are taken by decreasing benefit, as far as they fit.
 #
-# A node of which the part holds some entities counts as next to it. A toy, one entity per node, decay 1/10, influence
-# in brackets:
+# A node that has some of its entities in the part is treated as a node one hop away. An example, with one entity per
+# node, decay 1/10, and influence in brackets:
 #
 #     a --- b [4] --- c [90]      the part is {a}; b and d are one hop away, c and e two
 #     |                           benefit: b 0.4   c 0.9   d 0.2   e 0.58
 #     d [2] --- e [58]            pairs: (c, b) 0.65   (e, d) 0.39
 #
-# The walk meets c and holds (c, b), meets e and holds (e, d), meets b. Room for 1: no pair fits, b is taken. Room for
-# 2: (c, b) is worth more than b and fits: b, c. Room for 3: the same, then d is met; (e, d) is worth more than d but
-# does not fit, so d is taken: b, c, d. Room for 4: everything.
+# The walk visits c and holds (c, b), visits e and holds (e, d), then visits b. Budget 1: no pair fits, b is taken.
+# Budget 2: (c, b) has a higher benefit than b and fits: b, c. Budget 3: after b and c, d is visited; the benefit of
+# (e, d) is higher but the pair does not fit, so d is taken: b, c, d. Budget 4: all nodes.
 #
-# Since influence orders the nodes of one distance alike in every part, the candidates need no sort: they are marked at
-# their rank in one array, which the walk reads once for each distance.
+# The order of nodes at one distance is the order of their influence in every part, so candidates are not sorted: they
+# are marked at their rank by influence in one array, which the walk scans once for each distance.
 
 
 class _Walk(NamedTuple):
-    """The graph from the view of one part; arrays are per node unless stated otherwise.
+    """The graph and the state of the walk of one part; arrays are per node, except for edges and `decay_of_hop`.
 
-    `cost` is the number of entities a node would bring, `hop` its distance from the part, `state` as above.
+    `cost`: how many entities a node would add to the part; `hop`: its distance from the part; `state`: 0, `_HELD`,
+    `_RELEASED` or `_TAKEN`.
     """
 
     neighbor_ptr: IntArray
@@ -205,14 +210,17 @@ def choose_landmarks(
     hops: int,
     budget: int,
 ) -> IntArray:
-    """The nodes to recall, which bring at most `budget` entities; `node_of_member` (k,) is per entity inside."""
+    """Choose the landmark nodes of a part, which add at most `budget` entities.
+
+    `node_of_member` (k,): the node of each entity in the part.
+    """
     num_nodes = len(rank)
     cost = node_weights.copy()
     for node in node_of_member:
         cost[node] -= 1
-    hop = np.full(num_nodes, _FAR)
-    reached = _spread(neighbor_ptr, neighbors, node_of_member, hops, hop)
-    # One more than its distance stands where a candidate ranks, zero where there is none.
+    hop = np.full(num_nodes, _NOT_REACHED)
+    reached = _search(neighbor_ptr, neighbors, node_of_member, hops, hop)
+    # At the rank of a candidate its distance plus 1; 0 at all other ranks.
     marks = np.zeros(num_nodes, dtype=np.uint8)
     for node in reached:
         if cost[node] > 0:
@@ -224,14 +232,14 @@ def choose_landmarks(
 
 
 @compiled
-def _spread(
+def _search(
     neighbor_ptr: IntArray, neighbors: IntArray, node_of_member: IntArray, hops: int, hop: IntArray
 ) -> IntArray:
-    """Write into `hop` how far nodes are from the part; returns the nodes up to `hops` away, nearest first."""
+    """Write the distances of nodes from the part into `hop`; returns the nodes up to `hops` away, nearest first."""
     queue = np.empty(len(hop), dtype=np.int32)
     tail = 0
     for node in node_of_member:
-        if hop[node] == _FAR:
+        if hop[node] == _NOT_REACHED:
             hop[node] = 0
             queue[tail] = node
             tail += 1
@@ -241,7 +249,7 @@ def _spread(
         head += 1
         for slot in range(neighbor_ptr[node], neighbor_ptr[node + 1]):
             neighbor = neighbors[slot]
-            if hop[neighbor] == _FAR:
+            if hop[neighbor] == _NOT_REACHED:
                 hop[neighbor] = hop[node] + 1
                 queue[tail] = neighbor
                 tail += 1
@@ -250,34 +258,34 @@ def _spread(
 
 @compiled
 def _take_best(walk: _Walk, by_influence: IntArray, marks: IntArray, budget: int) -> None:
-    """Walk the candidates by decreasing benefit and mark in `walk.state` what is taken."""
+    """Visit the candidates by decreasing benefit, and mark the nodes that are taken in `walk.state`."""
     heap = [(0.0, _NO_NODE, _NO_NODE)]
     heap.pop()
     positions = np.zeros(3, dtype=np.int64)
-    room = budget
-    while room > 0:
+    remaining = budget
+    while remaining > 0:
         node = _next_candidate(walk, by_influence, marks, positions)
         if node == _NO_NODE:
             break
         if walk.hop[node] == 2:
-            partner = _best_between(walk, node)
+            partner = _best_connecting(walk, node)
             if partner == _NO_NODE:
-                if walk.cost[node] <= room:
-                    room -= _take(walk, node, heap)
+                if walk.cost[node] <= remaining:
+                    remaining -= _take(walk, node, heap)
             else:
                 walk.state[node] = _HELD
                 value = (_benefit(walk, node) + _benefit(walk, partner)) / 2
                 heapq.heappush(heap, (-value, node, partner))
         else:
-            room = _take_held(walk, heap, node, _benefit(walk, node), room)
-            if walk.state[node] != _TAKEN and walk.cost[node] <= room:
-                room -= _take(walk, node, heap)
-    _take_held(walk, heap, _NO_NODE, -1.0, room)
+            remaining = _take_held(walk, heap, node, _benefit(walk, node), remaining)
+            if walk.state[node] != _TAKEN and walk.cost[node] <= remaining:
+                remaining -= _take(walk, node, heap)
+    _take_held(walk, heap, _NO_NODE, -1.0, remaining)
 
 
 @compiled
 def _next_candidate(walk: _Walk, by_influence: IntArray, marks: IntArray, positions: IntArray) -> np.int32:
-    """The next candidate by decreasing benefit, then by node; `positions` says how far each distance was read."""
+    """The next candidate by decreasing benefit, then by node; `positions`: the next rank to read for each distance."""
     best, best_benefit, best_hop = _NO_NODE, -1.0, 0
     for hop in range(3):
         position = positions[hop]
@@ -294,54 +302,58 @@ def _next_candidate(walk: _Walk, by_influence: IntArray, marks: IntArray, positi
 
 
 @compiled
-def _take_held(walk: _Walk, heap: Heap, current: np.int32, bar: float, room: int) -> int:
-    """Take what is held and worth more than `bar` while room for `current` remains; returns the room left."""
-    while len(heap) > 0 and -heap[0][0] > bar and room > 0:
+def _take_held(walk: _Walk, heap: Heap, current: np.int32, min_benefit: float, remaining: int) -> int:
+    """Take held nodes with a benefit above `min_benefit` while `current` still fits; returns the remaining budget."""
+    while len(heap) > 0 and -heap[0][0] > min_benefit and remaining > 0:
         _, node, partner = heap[0]
         if partner != _NO_NODE and walk.state[node] != _HELD:
-            heapq.heappop(heap)  # it was released meanwhile and competes alone
+            heapq.heappop(heap)  # released meanwhile, so the heap has it a second time without a partner
             continue
         needed = walk.cost[node] + (walk.cost[partner] if partner != _NO_NODE else 0)
-        if needed > room:
+        if needed > remaining:
             heapq.heappop(heap)
             continue
-        if current not in (_NO_NODE, partner) and walk.state[current] != _TAKEN and needed + walk.cost[current] > room:
+        if (
+            current not in (_NO_NODE, partner)
+            and walk.state[current] != _TAKEN
+            and needed + walk.cost[current] > remaining
+        ):
             break
         heapq.heappop(heap)
-        room -= _take(walk, node, heap)
+        remaining -= _take(walk, node, heap)
         if partner != _NO_NODE:
-            room -= _take(walk, partner, heap)
-    return room
+            remaining -= _take(walk, partner, heap)
+    return remaining
 
 
 @compiled
 def _take(walk: _Walk, node: np.int32, heap: Heap) -> int:
-    """Take a node and release the held nodes it connects; returns what it costs."""
+    """Take a node and release the held nodes it connects; returns its cost."""
     walk.state[node] = _TAKEN
     if walk.hop[node] == 1:
         for slot in range(walk.neighbor_ptr[node], walk.neighbor_ptr[node + 1]):
             neighbor = walk.neighbors[slot]
             if walk.state[neighbor] == _HELD:
-                walk.state[neighbor] = _ALONE
+                walk.state[neighbor] = _RELEASED
                 heapq.heappush(heap, (-_benefit(walk, neighbor), neighbor, _NO_NODE))
     return int(walk.cost[node])
 
 
 @compiled
-def _best_between(walk: _Walk, node: np.int32) -> np.int32:
-    """The best node between a node two hops away and the part, or `_NO_NODE` if one of them is taken already."""
-    best, most = _NO_NODE, -1.0
+def _best_connecting(walk: _Walk, node: np.int32) -> np.int32:
+    """The best node between a node two hops away and the part, or `_NO_NODE` if a node in between is already taken."""
+    best, highest_influence = _NO_NODE, -1.0
     for slot in range(walk.neighbor_ptr[node], walk.neighbor_ptr[node + 1]):
         neighbor = walk.neighbors[slot]
         if walk.hop[neighbor] == 1:
             if walk.state[neighbor] == _TAKEN:
                 return _NO_NODE
-            if walk.influence[neighbor] > most:
-                best, most = neighbor, walk.influence[neighbor]
+            if walk.influence[neighbor] > highest_influence:
+                best, highest_influence = neighbor, walk.influence[neighbor]
     return best
 
 
 @compiled
 def _benefit(walk: _Walk, node: np.int32) -> float:
-    """Omega of a node."""
+    """The benefit Omega of a node for the part."""
     return float(walk.influence[node] * walk.decay_of_hop[walk.hop[node]])

@@ -1,9 +1,9 @@
-"""Find the parts of each entity, and the parts that two entities share.
+"""Look up the parts of each entity, and the parts that two entities share.
 
-In: parts as flat arrays. Out: the inverse, entity to parts, as a CSR table; and joins over it.
-The idea: most entities are in one to three parts, so walking two short ascending lists side by side finds the shared
-parts of a pair at once, however many parts there are.
-Cost: O(members) for the table, O(pairs) for a join. Entities here may be nodes of a merged graph just as well.
+In: parts as flat arrays. Out: a CSR table from entities to parts; for pairs of entities, the parts that hold both.
+The idea: most entities are in one to three parts, so merging two short ascending lists finds the shared parts of a
+pair, whatever the number of parts. The entities may also be nodes of a merged graph.
+Cost: O(members) for the table, O(pairs) for the shared parts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Membership", "Placement", "count_sharing", "invert_parts", "place_pa
 
 
 class Membership(NamedTuple):
-    """The parts of each entity, ascending, and its place in each of them: rows `ptr[e]:ptr[e + 1]`."""
+    """The parts of entity e, ascending, and its index in each of these parts: rows `ptr[e]:ptr[e + 1]`."""
 
     ptr: IntArray
     parts: IntArray
@@ -27,9 +27,9 @@ class Membership(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """Pairs sorted into the parts that hold both ends: part p owns rows `part_ptr[p]:part_ptr[p + 1]`.
+    """Pairs grouped by the parts that hold both ends: part p has rows `part_ptr[p]:part_ptr[p + 1]`.
 
-    `rows` are positions in the list of pairs, ascending within a part; `firsts` and `seconds` local ids.
+    `rows` are indices into the list of pairs, ascending within a part; `firsts` and `seconds` are local ids.
     """
 
     part_ptr: IntArray
@@ -40,7 +40,7 @@ class Placement(NamedTuple):
 
 @compiled
 def invert_parts(num_entities: int, entities: IntArray, part_ptr: IntArray) -> Membership:
-    """Turn parts (members and offsets) into the parts of each entity; an entity may repeat within a part."""
+    """Invert parts, given as members and offsets, to the parts of each entity; an entity may repeat within a part."""
     ptr = np.zeros(num_entities + 1, dtype=np.int64)
     for entity in entities:
         ptr[entity + 1] += 1
@@ -76,7 +76,7 @@ def share_part(membership: Membership, first: int, second: int) -> bool:
 
 @compiled
 def count_sharing(membership: Membership, firsts: IntArray, seconds: IntArray) -> int:
-    """How many of the pairs (firsts[i], seconds[i]) are together in at least one part."""
+    """Count the pairs (firsts[i], seconds[i]) that are together in at least one part."""
     count = 0
     for row in range(len(firsts)):
         if share_part(membership, firsts[row], seconds[row]):
@@ -86,7 +86,7 @@ def count_sharing(membership: Membership, firsts: IntArray, seconds: IntArray) -
 
 @compiled
 def place_pairs(membership: Membership, num_parts: int, firsts: IntArray, seconds: IntArray) -> Placement:
-    """Sort pairs into every part that holds both ends."""
+    """Assign each pair to every part that holds both its ends: one pass counts, a second pass writes."""
     nothing = np.empty(0, dtype=np.int32)
     part_ptr = np.zeros(num_parts + 1, dtype=np.int64)
     _join(membership, firsts, seconds, part_ptr[1:], Placement(part_ptr, nothing, nothing, nothing), True)
@@ -109,7 +109,7 @@ def _join(
     placement: Placement,
     only_count: bool,
 ) -> None:
-    """Move `free[part]` one on for each pair the part holds and, unless `only_count`, write the pair there."""
+    """Increment `free[part]` for each pair that the part holds and, unless `only_count`, first write the pair there."""
     for row in range(len(firsts)):
         left, left_end = membership.ptr[firsts[row]], membership.ptr[firsts[row] + 1]
         right, right_end = membership.ptr[seconds[row]], membership.ptr[seconds[row] + 1]

@@ -1,8 +1,8 @@
-"""Merge the two graphs: each seed pair is contracted to one node (section 4.1 of the paper).
+"""Merge the two graphs: contract each seed pair to one node (section 4.1 of the paper).
 
 In: an `AlignmentTask` and which of its links are seeds. Out: a `MergedGraph`, undirected and weighted, without loops.
-Seeds that are not one-to-one contract the whole connected group they span, so that no seed pair can ever be split.
-Cost: one sparse matrix assembly, O(triples); a few arrays of that length are alive at once.
+If seeds are not one-to-one, all entities that a chain of seeds connects become one node, so no seed pair is split.
+Cost: the assembly of a sparse matrix, O(triples); a few arrays of that length are in memory at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["MergeCounts", "MergeOutcome", "MergeResult", "count_merge", "merge",
 
 @dataclass(frozen=True)
 class MergeCounts:
-    """Nodes that hold a seed pair, and those that hold more than one pair."""
+    """How many nodes hold a seed pair; how many nodes hold more than two entities, and how many entities those are."""
 
     num_seed_nodes: int
     num_group_nodes: int
@@ -29,7 +29,7 @@ class MergeCounts:
 
 @dataclass(frozen=True)
 class MergeOutcome:
-    """The size of the merged graph, and counts of the contraction."""
+    """The size of the merged graph, and the counts of contracted nodes."""
 
     num_nodes: int
     num_edges: int
@@ -45,19 +45,19 @@ class MergeResult:
 
 
 def merge_result(task: AlignmentTask, seeds_from: SeedsFrom = "train") -> MergeResult:
-    """The merged graph with its counts."""
+    """Merge the graphs and count nodes and edges of the result."""
     graph = merge(task, seeds_from)
     return MergeResult(graph, MergeOutcome(graph.num_nodes, graph.num_edges, count_merge(graph)))
 
 
 def merge(task: AlignmentTask, seeds_from: SeedsFrom = "train") -> MergedGraph:
-    """Contract the seed pairs of `task` and count the triples between the nodes that remain."""
+    """Contract the seed pairs of `task`; the weight of an edge is the number of triples between its nodes."""
     node_of_entity = _contract(task.num_entities, task.seeds(seeds_from))
     num_nodes = int(node_of_entity.max(initial=-1)) + 1
     heads, tails = node_of_entity[task.triples[:, 0]], node_of_entity[task.triples[:, 2]]
-    apart = heads != tails
-    heads, tails = heads[apart], tails[apart]
-    # Assembling only the upper triangle halves the work; conversion to CSR adds up the parallel triples.
+    is_no_loop = heads != tails
+    heads, tails = heads[is_no_loop], tails[is_no_loop]
+    # Assembling only the upper triangle halves the work; conversion to CSR sums parallel triples.
     upper = sparse.coo_array(
         (np.ones(len(heads), dtype=np.int32), (np.minimum(heads, tails), np.maximum(heads, tails))),
         shape=(num_nodes, num_nodes),
@@ -75,12 +75,12 @@ def merge(task: AlignmentTask, seeds_from: SeedsFrom = "train") -> MergedGraph:
 
 
 def count_merge(graph: MergedGraph) -> MergeCounts:
-    """How many nodes hold more than one entity, and how many hold more than a pair."""
-    groups = graph.node_weights > 2
+    """Count the nodes that hold several entities, and the nodes that hold more than two."""
+    is_group = graph.node_weights > 2
     return MergeCounts(
         num_seed_nodes=int((graph.node_weights > 1).sum()),
-        num_group_nodes=int(groups.sum()),
-        num_group_entities=int(graph.node_weights[groups].sum()),
+        num_group_nodes=int(is_group.sum()),
+        num_group_entities=int(graph.node_weights[is_group].sum()),
     )
 
 

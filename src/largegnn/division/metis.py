@@ -1,15 +1,15 @@
-"""Divide a graph by METIS; the only module that imports pymetis (section 4.1 of the paper).
+"""Divide a graph with METIS; no other module imports `pymetis` (section 4.1 of the paper).
 
-In: a `MergedGraph`, or bare CSR arrays. Out: the part of each node, or a `Partition` of the entities.
-The idea: few and light edges between the parts, about equally many entities in each. A seed pair is one node of the
-merged graph, so no seed pair is ever split.
-Cost: METIS' multilevel k-way scheme, about linear in the edges; the CSR arrays are passed without a copy where
-their integers have METIS' width. pymetis holds the GIL: other threads of the process wait.
+In: a `MergedGraph`, or CSR arrays. Out: the part of each node, or a `Partition` of the entities.
+The idea: METIS minimises the weight of edges between parts of about equally many entities. A seed pair is one node of
+the merged graph, so no seed pair is split.
+Cost: multilevel k-way partitioning, about linear in the edges; CSR arrays are passed without a copy if their integers
+have the width that METIS uses. pymetis holds the GIL: other threads of the process wait.
 
 # Paper: k-way METIS on the merged graph, default imbalance (3 %).
-# Departs: edges weigh the triples they stand for and nodes the entities in them, so that sizes balance in entities
-#     (the authors' code passed neither); every part is non-empty; the seed is given; a small graph gets the best of
-#     several cuts, which narrows the spread between seeds and costs less than a few seconds.
+# Departs: the weight of an edge is its number of triples, the weight of a node its number of entities, so that parts
+#     have about equally many entities (the authors' code passes no weights); no part is empty; the seed is given; for a
+#     small graph METIS returns the best of several partitions, which differ less between seeds and take a few seconds.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from largegnn.errors import InputError
 
 __all__ = ["check_num_parts", "merged_metis", "partition_csr", "partition_graph", "without_empty_parts"]
 
-_SMALL_GRAPH_EDGES = 1_000_000
-_CUTS_OF_SMALL_GRAPH = 4
+_MAX_SMALL_EDGES = 1_000_000  # edges of a graph that counts as small
+_SMALL_GRAPH_CUTS = 4  # partitions of a small graph that METIS computes, to return the best
 
 
 def merged_metis(graph: MergedGraph, num_parts: int, seed: int) -> Partition:
@@ -33,7 +33,7 @@ def merged_metis(graph: MergedGraph, num_parts: int, seed: int) -> Partition:
 
 
 def partition_graph(graph: MergedGraph, num_parts: int, seed: int) -> IntArray:
-    """The part of each node, (num_nodes,) int32; no part is empty."""
+    """Compute the part of each node, (num_nodes,) int32; no part is empty."""
     return partition_csr(graph.neighbor_ptr, graph.neighbors, graph.edge_weights, graph.node_weights, num_parts, seed)
 
 
@@ -45,7 +45,7 @@ def partition_csr(
     num_parts: int,
     seed: int,
 ) -> IntArray:
-    """The part of each node of a symmetric CSR graph without loops, (num_nodes,) int32; no part is empty."""
+    """Compute the part of each node of a symmetric CSR graph without loops, (num_nodes,) int32; no part is empty."""
     import pymetis
 
     num_nodes = len(neighbor_ptr) - 1
@@ -54,10 +54,10 @@ def partition_csr(
         return np.zeros(num_nodes, dtype=np.int32)
     width = pymetis.zero_copy_dtype()
     _check_width(width, len(neighbors), int(edge_weights.sum(dtype=np.int64)))
-    # METIS seeds the C library's generator, to which 0 and 1 are the same seed.
+    # METIS seeds the random generator of the C library, for which 0 and 1 are the same seed.
     options = pymetis.Options(seed=seed % (2**31 - 1) + 1)
-    if len(neighbors) <= 2 * _SMALL_GRAPH_EDGES:
-        options.ncuts = _CUTS_OF_SMALL_GRAPH
+    if len(neighbors) <= 2 * _MAX_SMALL_EDGES:
+        options.ncuts = _SMALL_GRAPH_CUTS
     division = pymetis.part_graph(
         num_parts,
         pymetis.CSRAdjacency(neighbor_ptr.astype(width, copy=False), neighbors.astype(width, copy=False)),
@@ -97,7 +97,7 @@ def check_num_parts(num_parts: int, num_nodes: int) -> None:
 def without_empty_parts(part_of_node: IntArray, num_parts: int) -> IntArray:
     """Give each empty part one node of the parts with the most nodes; `part_of_node` (num_nodes,).
 
-    METIS leaves parts empty where there are hardly more nodes than parts, or hardly any edges.
+    METIS returns empty parts if there are only a few more nodes than parts, or very few edges.
     """
     sizes = np.bincount(part_of_node, minlength=num_parts)
     empty = np.flatnonzero(sizes == 0)
@@ -105,7 +105,7 @@ def without_empty_parts(part_of_node: IntArray, num_parts: int) -> IntArray:
         return part_of_node
     by_part = np.argsort(part_of_node, kind="stable")
     rank_in_part = np.arange(len(by_part)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    # The last nodes of their parts move; the first ones stay, so that no part is emptied.
+    # Nodes with the highest rank in their part are moved; the first node of a part stays, so no part becomes empty.
     moved = by_part[np.argsort(-rank_in_part, kind="stable")[: len(empty)]]
     result = part_of_node.copy()
     result[moved] = empty

@@ -1,7 +1,7 @@
 """Divide the merged graph into parts with one of the partitioners (section 4.1 of the paper).
 
 In: the task, the merged graph, the plan, which links are seeds, a random seed. Out: a `Partition` of the entities.
-Landmarks can be added to the result of any partitioner. The table of names is `largegnn.parts.PARTITIONERS`.
+Landmarks can be added to the result of any partitioner. The table `largegnn.parts.PARTITIONERS` lists them by name.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-# Edges of the merged graph up to which KaMinPar's higher effort takes no longer than METIS.
-_SMALL_GRAPH_EDGES = 1_000_000
+# Edges of the merged graph up to which KaMinPar with higher effort is not slower than METIS.
+_MAX_SMALL_EDGES = 1_000_000
 
 
 @dataclass(frozen=True)
 class PartitionResult:
-    """Disjoint parts, and the plan they follow."""
+    """The parts, which overlap only with SBP, and the plan they follow."""
 
     parts: Partition
     outcome: DivisionPlan
@@ -62,7 +62,7 @@ def partition(
 
 
 def _warn_of_cap(parts: Partition, cap: int) -> None:
-    """Warn of parts without room for landmarks: METIS may exceed an even share by a little, SBP does so by far."""
+    """Warn of parts that exceed the cap and so get no landmarks: slightly with METIS, by far with SBP."""
     num_larger = int((parts.sizes > cap).sum())
     if num_larger:
         _log.warning(
@@ -85,7 +85,7 @@ class Partitioner(Protocol):
 
 
 def auto(task: AlignmentTask, graph: MergedGraph, seeds_from: SeedsFrom, num_parts: int, seed: int) -> Partition:
-    """KaMinPar where it is installed, else METIS."""
+    """KaMinPar if it is installed, otherwise METIS."""
     from largegnn.division.kaminpar import is_installed
 
     divide = kaminpar if is_installed() else metis
@@ -108,31 +108,31 @@ def kaminpar(task: AlignmentTask, graph: MergedGraph, seeds_from: SeedsFrom, num
 def kaminpar_parallel(
     task: AlignmentTask, graph: MergedGraph, seeds_from: SeedsFrom, num_parts: int, seed: int
 ) -> Partition:
-    """KaMinPar on the merged graph with a thread for each processor: faster, and the parts differ from run to run."""
+    """KaMinPar on the merged graph with a thread per processor: faster, but the parts differ from run to run."""
     return _kaminpar(graph, num_parts, seed, num_threads=num_processors())
 
 
 def cps(task: AlignmentTask, graph: MergedGraph, seeds_from: SeedsFrom, num_parts: int, seed: int) -> Partition:
-    """LargeEA's partition; it needs no merged graph."""
+    """CPS, the partitioner of LargeEA; it does not use the merged graph."""
     from largegnn.division.cps import cps as divide
 
     return divide(task, task.seeds(seeds_from), num_parts, seed)
 
 
 def sbp(task: AlignmentTask, graph: MergedGraph, seeds_from: SeedsFrom, num_parts: int, seed: int) -> Partition:
-    """LIME's partition; it needs no merged graph."""
+    """SBP, the partitioner of LIME; it does not use the merged graph."""
     from largegnn.division.cps import sbp as divide
 
     return divide(task, task.seeds(seeds_from), num_parts, seed)
 
 
 def _kaminpar(graph: MergedGraph, num_parts: int, seed: int, *, num_threads: int) -> Partition:
-    """KaMinPar with the effort that suits the size; METIS, with a warning, where KaMinPar is not installed."""
+    """Run KaMinPar with an effort that depends on the size; if it is not installed, warn and run METIS."""
     from largegnn.division.kaminpar import Effort, is_installed, merged_kaminpar
     from largegnn.division.metis import merged_metis
 
     if not is_installed():
         _log.warning("partition: KaMinPar is not installed; METIS divides instead. To install it: pip install kaminpar")
         return merged_metis(graph, num_parts, seed)
-    effort: Effort = "eco" if graph.num_edges <= _SMALL_GRAPH_EDGES else "default"
+    effort: Effort = "eco" if graph.num_edges <= _MAX_SMALL_EDGES else "default"
     return merged_kaminpar(graph, num_parts, seed, effort=effort, num_threads=num_threads)

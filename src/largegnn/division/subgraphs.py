@@ -1,15 +1,15 @@
-"""Cut the subgraphs of a partition, and measure how much they keep (section 4 of the paper).
+"""Build the subgraphs of a partition, and measure how much they keep of the graphs (section 4 of the paper).
 
-In: the task, its seeds, a partition whose parts may overlap. Out: a `SubgraphSet`, flat arrays with local ids: the
-triples and seed pairs that lie wholly inside each part; and a `PartitionQuality`: sizes, and shares of edges, triples
+In: the task, its seeds, a partition whose parts may overlap. Out: a `SubgraphSet`, flat arrays with local ids of the
+triples and seed pairs that have both ends in a part; and a `PartitionQuality`: sizes, and the shares of edges, triples
 and links with both ends in one part.
-The idea: one pass over the triples counts those of each part, a second one writes them to their places.
+The idea: one pass over the triples counts the triples of each part, a second pass writes them.
 Cost: O(triples + links + members), whatever the number of parts; memory is the result, twice while it is written.
 
-# Paper: a triple is kept in every subgraph that has both its ends. The columns "Train", "Test" and "S-size" of its
-#     tables.
-# Departs: sizes differ; no part is padded with random entities, as in the authors' code. "Test" counts test links
-#     only; the authors' code counted the seeds in.
+# Paper: a triple is kept in every subgraph that has both its ends. The quality has the columns "Train", "Test" and
+#     "S-size" of the paper's tables.
+# Departs: sizes differ, because parts are not padded with random entities as in the authors' code. "Test" counts only
+#     test links; the authors' code included the seeds.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SubgraphsResult:
-    """The subgraphs, and how much of graphs and links they keep; test links are left to evaluation."""
+    """The subgraphs, and how much of graphs and links they keep."""
 
     subgraphs: SubgraphSet
     outcome: PartitionQuality
@@ -54,15 +54,15 @@ class SubgraphsResult:
 def subgraphs(
     task: AlignmentTask, merged: MergedGraph, parts: Partition, membership: Partition, protocol: ProtocolSettings
 ) -> SubgraphsResult:
-    """Cut the triples and seeds that lie wholly in one part."""
-    # Measured in the background: both are compiled loops that hold no lock.
+    """Build the subgraphs of all parts, and measure the quality of the division."""
+    # Quality is measured in a second thread: both are compiled loops, which release the GIL.
     with ThreadPoolExecutor(1) as pool:
-        measured = pool.submit(measure_quality, task, merged, membership, parts)
-        made = build_subgraphs(task, task.seeds(protocol.seeds_from), membership)
-        quality = measured.result()
+        pending_quality = pool.submit(measure_quality, task, merged, membership, parts)
+        subgraph_set = build_subgraphs(task, task.seeds(protocol.seeds_from), membership)
+        quality = pending_quality.result()
     if quality.num_uncovered:
         _log.warning("subgraphs: %s entities are in no subgraph", f"{quality.num_uncovered:,}")
-    return SubgraphsResult(made, quality)
+    return SubgraphsResult(subgraph_set, quality)
 
 
 def divide_again(
@@ -74,17 +74,17 @@ def divide_again(
     landmarks: LandmarkSettings,
     seed: int,
 ) -> SubgraphSet:
-    """Partition, landmarks and subgraphs by an existing plan: for repartitioning, and self-training rounds."""
-    # A part that METIS made larger than the cap gets no landmarks; the first division was checked against it.
+    """Divide again by an existing plan, with another seed: for repartitioning, and for rounds of self-training."""
+    # No warning of parts larger than the cap, which get no landmarks: `partition` warned at the first division.
     parts = PARTITIONERS[division.partitioner](task, merged, protocol.seeds_from, plan.num_parts, seed)
     membership = recall(task, merged, parts, plan, protocol, landmarks).membership
     return build_subgraphs(task, task.seeds(protocol.seeds_from), membership)
 
 
 def build_subgraphs(task: AlignmentTask, seeds: IntArray, partition: Partition) -> SubgraphSet:
-    """Every part with its triples and those `seeds` (k, 2) that have both ends in it, in the order they come in."""
+    """Build every part's subgraph: the triples and `seeds` (k, 2) with both ends in it, in their given order."""
     membership = invert_parts(partition.num_entities, partition.entities, partition.part_ptr)
-    # Copies, not views: numba would compile anew for each way an array can lie in memory.
+    # Columns are copied, because numba compiles a function again for arrays with another memory layout.
     heads, tails = task.triples[:, 0].copy(), task.triples[:, 2].copy()
     placed = place_pairs(membership, partition.num_parts, heads, tails)
     triples = np.empty((len(placed.rows), 3), dtype=np.int32)
@@ -105,9 +105,9 @@ def build_subgraphs(task: AlignmentTask, seeds: IntArray, partition: Partition) 
 def measure_quality(
     task: AlignmentTask, graph: MergedGraph, partition: Partition, before_landmarks: Partition | None = None
 ) -> PartitionQuality:
-    """Measure `partition`; what it has beyond `before_landmarks` counts as landmarks."""
+    """Measure `partition`; the entities that a part has more than in `before_landmarks` count as landmarks."""
     membership = invert_parts(partition.num_entities, partition.entities, partition.part_ptr)
-    # A node is in a part if any of its entities is; a node that repeats within the part changes nothing.
+    # A node is in a part if one of its entities is; a node that repeats within a part does not change the count.
     node_membership = invert_parts(graph.num_nodes, graph.node_of_entity[partition.entities], partition.part_ptr)
     sizes = partition.sizes
     num_sources = np.concatenate([[0], np.cumsum(partition.entities < task.num_source_entities)])
@@ -131,7 +131,7 @@ def share_kept(links: IntArray, partition: Partition) -> float | None:
 
 
 def _kept(membership: Membership, pairs: IntArray) -> float | None:
-    """The share of `pairs` (k, 2) that are together in a part."""
+    """The share of `pairs` (k, 2) with both ends in one part."""
     return _share(count_sharing(membership, pairs[:, 0].copy(), pairs[:, 1].copy()), len(pairs))
 
 
@@ -141,7 +141,7 @@ def _share(count: int, total: int) -> float | None:
 
 @compiled
 def _count_cut(membership: Membership, neighbor_ptr: IntArray, neighbors: IntArray) -> int:
-    """How many edges have their two nodes in no common part, each edge counted once."""
+    """Count the edges whose two nodes have no part in common; every edge is counted once."""
     count = 0
     for node in range(len(neighbor_ptr) - 1):
         for slot in range(neighbor_ptr[node], neighbor_ptr[node + 1]):

@@ -1,13 +1,13 @@
-"""Save and load the epochs of a training: the last one, to resume from, and the best one, to end with.
+"""Save and load checkpoints of a training: of the last epoch, to resume from, and of the best epoch, to end with.
 
-    epoch-000012/state.safetensors   the parameters; in the header the history of the training as JSON
-    epoch-000012/sha256              the checksum of that file
+    epoch-000012/state.safetensors   the parameters; the header has the history of the training as JSON
+    epoch-000012/sha256              the checksum of the file of parameters
 
-In: a model and its history. Out: the same, of the last epoch that is whole on disk.
-The idea: a folder is written under another name, flushed and renamed, so that a kill at any moment leaves the earlier
-ones, which are removed afterwards; and a file is only trusted after its checksum was compared. No pickle anywhere.
-A training without a folder keeps the best epoch in memory.
-Cost: one pass over the bytes to write and one to hash. One process may write to a folder at a time.
+In: a model and its history. Out: model and history of the last epoch whose checkpoint is complete.
+The idea: a checkpoint is written into a folder of another name, flushed and renamed, and only then are earlier ones
+removed, so a kill at any moment leaves a complete checkpoint. A file is loaded only if its checksum matches. No pickle
+is used. A training without a folder keeps the best epoch in memory.
+Cost: one pass over the bytes to write and one to hash. Only one process may write to a folder at a time.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ __all__ = ["Checkpoints", "best_epoch"]
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"epoch-(\d+)")
 _STATE, _CHECKSUM = "state.safetensors", "sha256"
-_FIX = "the checkpoints before it are intact, free some space and resume"
+_FIX = "earlier checkpoints are intact, free some space and resume"
 State = dict[str, torch.Tensor]
 
 
 def best_epoch(history: Sequence[EpochRecord]) -> int | None:
-    """The epoch with most hits on the valid links, the earliest of equals; None if none was validated."""
+    """The epoch with the highest H@1 on the valid links, the earliest of equals; None if no epoch was validated."""
     validated = [record for record in history if record.valid_hits is not None]
     return max(validated, key=lambda record: record.valid_hits or 0.0).epoch if validated else None
 
@@ -46,48 +46,52 @@ class Checkpoints:
     """The checkpoints of one training."""
 
     def __init__(self, model: EmbeddingModel, folder: Path | None, keep_best: bool = True) -> None:
-        """Without `keep_best` only the last epoch is kept; without a folder only the best."""
+        """Keep checkpoints of the last epoch and, with `keep_best`, of the best epoch in `folder`.
+
+        Without a folder only the best epoch is kept, in memory.
+        """
         self._model, self._folder, self._keep_best = model, folder, keep_best
         self._best_in_memory: State = {}
 
     def best(self, history: Sequence[EpochRecord]) -> int | None:
-        """The best epoch, if it is to be kept."""
+        """The best epoch; None if `keep_best` is off or no epoch was validated."""
         return best_epoch(history) if self._keep_best else None
 
     def save(self, history: Sequence[EpochRecord]) -> None:
-        """Keep the present epoch, then remove all but this and the best."""
+        """Save the present epoch, then remove all checkpoints except this one and the best."""
         best = self.best(history)
         if self._folder is None:
             if best == history[-1].epoch:
                 self._best_in_memory = {name: tensor.cpu().clone() for name, tensor in self._model.tensors().items()}
             return
         tensors = {name: tensor.cpu().contiguous() for name, tensor in self._model.tensors().items()}
-        path = self._place(len(history))
+        path = self._path(len(history))
         write_folder(path, lambda folder: _write(folder, tensors, history), fix=_FIX)
-        kept = {path, path if best is None else self._place(best + 1)}
-        for other in self._saved():
-            if other not in kept:
-                shutil.rmtree(other, ignore_errors=True)  # one too many does no harm, and the next save tries again
+        kept = {path, path if best is None else self._path(best + 1)}
+        for old in self._saved():
+            if old not in kept:
+                shutil.rmtree(old, ignore_errors=True)  # a leftover does no harm, and the next save tries again
 
     def resume(self) -> list[EpochRecord]:
-        """Load the last checkpoint that is whole into the model, if there is one; the history so far."""
+        """Load the last complete checkpoint into the model, if there is one; returns the history so far."""
         for path in reversed(self._saved()):
-            found = _read(path)
-            if found is not None:
-                self._model.load_tensors(found[0])
-                _log.info("train: resuming after epoch %d", len(found[1]))
-                return found[1]
+            checkpoint = _read(path)
+            if checkpoint is not None:
+                tensors, history = checkpoint
+                self._model.load_tensors(tensors)
+                _log.info("train: resuming after epoch %d", len(history))
+                return history
         return []
 
     def restore_best(self, history: Sequence[EpochRecord]) -> None:
-        """Load the best epoch into the model, if it is to be kept and not the present one."""
+        """Load the best epoch into the model, unless the present epoch is the best or `keep_best` is off."""
         best = self.best(history)
         if best is None or best == history[-1].epoch:
             return
         state = self._best_in_memory
         if self._folder is not None:
-            found = _read(self._place(best + 1))
-            state = {} if found is None else found[0]
+            checkpoint = _read(self._path(best + 1))
+            state = {} if checkpoint is None else checkpoint[0]
         if state:
             self._model.load_tensors(state)
             _log.info("train: epoch %d was best on the valid links and is kept", best + 1)
@@ -96,12 +100,12 @@ class Checkpoints:
                 "train: epoch %d was best on the valid links but its checkpoint is missing; the last is kept", best + 1
             )
 
-    def _place(self, number: int) -> Path:
+    def _path(self, number: int) -> Path:
         assert self._folder is not None
         return self._folder / f"epoch-{number:06d}"
 
     def _saved(self) -> list[Path]:
-        """The checkpoints in the folder, damaged ones among them, by ascending epoch."""
+        """All checkpoints in the folder, by ascending epoch, without checking whether they are damaged."""
         if self._folder is None or not self._folder.is_dir():
             return []
         return sorted(path for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
@@ -114,13 +118,13 @@ def _write(folder: Path, tensors: State, history: Sequence[EpochRecord]) -> None
     path = folder / _STATE
     try:
         save_file(tensors, path, {"history": json.dumps(to_plain(list(history)))})
-    except SafetensorError as error:  # its own for a full disk
+    except SafetensorError as error:  # safetensors raises this instead of OSError if the disk is full
         raise StorageError(f"cannot write {path}: {error}; {_FIX}") from error
     (folder / _CHECKSUM).write_text(_checksum(path))
 
 
 def _read(folder: Path) -> tuple[State, list[EpochRecord]] | None:
-    """One checkpoint; None, with a warning, if it is not what was written."""
+    """Read a checkpoint; None, with a warning, if it is damaged or missing."""
     from safetensors import safe_open
 
     path = folder / _STATE

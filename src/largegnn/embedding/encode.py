@@ -1,4 +1,9 @@
-"""Give each entity one vector, all in one space (step `integrate`)."""
+"""Compute the vector of every entity from the trained model or ensemble (step `integrate`).
+
+In: the task, the trained model, the subgraphs, settings. Out: unit vectors of all entities in one space, and which
+entities have one. The vectors of an ensemble are the vectors of its members side by side, scaled so that their cosine
+is the mean of the members' cosines. `largegnn.embedding.integrate` does the encoding.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["IntegrateOutcome", "IntegrateResult", "integrate"]
 
 _log = logging.getLogger(__name__)
-_PIECE = 1 << 16  # rows scaled at once
+_CHUNK_ROWS = 1 << 16  # rows scaled at a time
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class IntegrateOutcome:
 
 @dataclass(frozen=True)
 class IntegrateResult:
-    """The vectors."""
+    """The vectors of all entities."""
 
     embeddings: EntityEmbeddings
     outcome: IntegrateOutcome
@@ -48,26 +53,23 @@ def integrate(
     device: str,
     work: Path | None = None,
 ) -> IntegrateResult:
-    """Encode the whole graph, or take the mean over the subgraphs; large results are mapped from a file in `work`.
-
-    The vectors of an ensemble are those of its members side by side, so that the cosine of two is the mean of theirs.
-    """
+    """Encode the whole graph, or average over the subgraphs; large results are mapped from a file in `work`."""
     from largegnn.embedding.integrate import new_vectors
 
-    each = ENCODERS[model.encoder](model.entity_rows.shape[1] // model.members).output_dim
+    dim = ENCODERS[model.encoder](model.entity_rows.shape[1] // model.members).output_dim
     file = None if work is None else work / "vectors.npy"
-    outputs = new_vectors(task.num_entities, model.members * each, train.memory_bytes, file)
+    outputs = new_vectors(task.num_entities, model.members * dim, train.memory_bytes, file)
     covered = np.ones(task.num_entities, dtype=bool)
     for index in range(model.members):
-        own = outputs[:, index * each : (index + 1) * each]
-        covered &= _encode(task, model.member(index), subgraphs, train, integrate, device, own)
+        member_outputs = outputs[:, index * dim : (index + 1) * dim]
+        covered &= _encode(task, model.member(index), subgraphs, train, integrate, device, member_outputs)
         if model.members > 1:
-            _scale_rows(own, model.members**-0.5)
-    found = EntityEmbeddings(outputs, covered)
-    num_uncovered = int((~found.covered).sum())
+            _scale_rows(member_outputs, model.members**-0.5)
+    embeddings = EntityEmbeddings(outputs, covered)
+    num_uncovered = int((~embeddings.covered).sum())
     if num_uncovered:
         _log.warning("integrate: %s entities are not covered", f"{num_uncovered:,}")
-    return IntegrateResult(found, IntegrateOutcome(num_uncovered, found.vectors.shape[1]))
+    return IntegrateResult(embeddings, IntegrateOutcome(num_uncovered, embeddings.vectors.shape[1]))
 
 
 def _encode(
@@ -79,7 +81,7 @@ def _encode(
     device: str,
     outputs: FloatArray,
 ) -> Mask:
-    """Write the vectors of one model into `outputs` (n, D); which entities have one."""
+    """Write the vectors of one member into `outputs` (n, D); returns which entities have a vector."""
     import torch
 
     from largegnn.embedding.feeding import Feed, prepare_subgraph
@@ -99,13 +101,13 @@ def _encode(
     feed = Feed(subgraphs, prepare_subgraph, task.num_relations, chosen, cache_bytes=0)
     by_neighbors = integrate.method == "average"
     entity_rows = read_only_tensor(model.entity_rows)
-    found = average_subgraphs(encoder, entity_rows, relation_rows, feed, by_neighbors=by_neighbors, outputs=outputs)
-    return found.covered
+    averaged = average_subgraphs(encoder, entity_rows, relation_rows, feed, by_neighbors=by_neighbors, outputs=outputs)
+    return averaged.covered
 
 
 def _scale_rows(rows: FloatArray, length: float) -> None:
-    """Bring rows (n, d) to this length, where they are; rows of zeros stay."""
-    for start in range(0, len(rows), _PIECE):
-        piece = rows[start : start + _PIECE]
-        lengths = np.linalg.norm(piece, axis=1, keepdims=True)
-        piece *= np.float32(length) / np.where(lengths > 0, lengths, np.float32(1))
+    """Scale rows (n, d) to this length, in place; rows of zeros stay zero."""
+    for start in range(0, len(rows), _CHUNK_ROWS):
+        chunk = rows[start : start + _CHUNK_ROWS]
+        lengths = np.linalg.norm(chunk, axis=1, keepdims=True)
+        chunk *= np.float32(length) / np.where(lengths > 0, lengths, np.float32(1))

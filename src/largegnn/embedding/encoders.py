@@ -1,8 +1,8 @@
-"""The protocol of encoders: a graph neural network from rows of entities and relations to one output for each node.
+"""Define the protocol of encoders: graph neural networks from entity and relation rows to an output for each node.
 
-The table `ENCODERS` (`largegnn.parts`) has them by name; an entry takes the dimension of the rows and returns an
-encoder. Entity and relation rows are inputs of an encoder, not its parameters: one encoder is shared by all subgraphs,
-and encodes the whole graph as it encodes a part of it.
+The table `largegnn.parts.ENCODERS` lists encoders by name: an entry is a function from the dimension of the rows to an
+encoder. Entity and relation rows are inputs of an encoder, not its parameters, so all subgraphs share one encoder, and
+the same encoder can encode the whole graph.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ __all__ = ["Encoder", "EncoderFactory", "LayerwiseEncoder"]
 
 
 class Encoder(Protocol):
-    """What training and integration need of an encoder, an `nn.Module`."""
+    """The methods of an encoder that training and integration call; usually an `nn.Module`."""
 
     output_dim: int
 
     def __call__(
         self, entity_rows: Tensor, relation_rows: Tensor, structure: GraphStructure, nodes: Tensor | None = None
     ) -> Tensor:
-        """Outputs (n, output_dim) from rows (n, d) and (2R, d); with `nodes` (k,) those of these nodes only."""
+        """Outputs (n, output_dim) from rows (n, d) and (2R, d); with `nodes` (k,) only the outputs of these nodes."""
         ...
 
     def parameters(self) -> Iterator[nn.Parameter]:
@@ -36,22 +36,23 @@ class Encoder(Protocol):
         ...
 
     def to(self, device: torch.device) -> Self:
-        """The encoder with its weights on a device."""
+        """Move the weights to a device, and return the encoder."""
         ...
 
     def eval(self) -> Self:
-        """The encoder as it is used after training."""
+        """Switch to evaluation mode, and return the encoder."""
         ...
 
 
 @runtime_checkable
 class LayerwiseEncoder(Protocol):
-    """An encoder of graphs too large for one piece; any other is given the whole graph at once."""
+    """An encoder that can encode a large graph layer by layer; other encoders encode the whole graph at once."""
 
     def encode_by_layers(self, entity_rows: Rows, relation_rows: Tensor, layers: Layers, outputs: FloatArray) -> None:
-        """Write all outputs into `outputs` (n, output_dim), each layer range by range.
+        """Write all outputs into `outputs` (n, output_dim), layer by layer, a range of nodes at a time.
 
-        The structure of `layers` is in main memory, and so may `entity_rows` be; the device is that of `relation_rows`.
+        The structure of `layers` is in main memory; `entity_rows` may be there too. The encoder computes on the device
+        of `relation_rows`.
         """
         ...
 

@@ -1,12 +1,12 @@
 """Hold the entity table and the state of its optimiser: on the device, in main memory, or in a mapped file.
 
-In: the number of entities and the setting `train.tables`; then, per step, the ids of some rows and their gradient.
-Out: the same table, only those rows changed, as `torch.optim.RMSprop` without momentum would change a table of just
-these rows. A row that is not touched keeps its value and its mean square: no decay for the steps in between.
-The idea: a step needs the rows of one subgraph on the device, so the table may be as large as the machine's memory or
-its disk. It is updated where it is, so that a step moves k rows to the device and k gradients back. The values drawn
-are the same wherever it is.
-Cost: O(k d) per step in time and memory, whatever the size of the table; the table and its state are 2 num_rows d.
+In: the number of entities and the setting `train.tables`; then, per step, the ids of k rows and their gradients.
+Out: the table with only these rows changed, as `torch.optim.RMSprop` without momentum would change a table of k rows.
+A row that a step does not touch keeps its value and its mean square, which is not decayed meanwhile.
+The idea: a step needs only the rows of one subgraph on the device, so the table may be as large as main memory or the
+disk. The table is updated where it is stored, so a step copies k rows to the device and k gradients from it. The
+initial values do not depend on the location.
+Cost: O(k d) per step in time and memory, whatever the size of the table; table and state hold 2 num_rows d numbers.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from largegnn.machine.devices import memory_budget
 if TYPE_CHECKING:
     from largegnn.settings import TrainSettings
 
-__all__ = ["ALPHA", "EPS", "RowRMSprop", "fill_uniform", "new_table", "table_home"]
+__all__ = ["ALPHA", "EPS", "EntityTable", "choose_location", "fill_uniform", "new_table"]
 
-ALPHA, EPS = 0.9, 1e-7  # of RMSprop: the decay of the mean squares, and what is added to their roots
-Home = Literal["device", "host", "file"]
+ALPHA = 0.9  # RMSprop: decay of the mean squares
+EPS = 1e-7  # RMSprop: added to the root of a mean square
+TableLocation = Literal["device", "host", "file"]
 
-_BOUND = 0.05
+_BOUND = 0.05  # initial values are uniform between minus and plus this
 _FILL_ROWS = 1 << 16
 
 
-class RowRMSprop:
-    """A table of parameters with the state of its optimiser, RMSprop without momentum."""
+class EntityTable:
+    """Rows of parameters with their RMSprop state; only the rows that a step touches are updated."""
 
     def __init__(
         self,
@@ -43,35 +44,35 @@ class RowRMSprop:
         *,
         device: torch.device | str | None = None,
     ) -> None:
-        """Use `values` (num_rows, d) and their mean squares (zeros if not given); `device` is where rows are needed.
+        """Use `values` (num_rows, d) and their mean squares (zeros if not given); rows are copied to `device`.
 
-        Both are used in place, so tensors over pinned memory or over a writable `np.memmap` stay what they are.
+        Both tensors are updated in place and never moved: they may be in pinned memory or in a writable `np.memmap`.
         """
         square_average = torch.zeros_like(values) if square_average is None else square_average
         self.values = values.detach()
         self.square_average = square_average.detach()
-        # Through a tensor, since "cuda" and "cuda:0" are one device but not equal.
+        # Read from a tensor, since "cuda" and "cuda:0" mean the same device but do not compare equal.
         self.device = values.device if device is None else torch.empty(0, device=device).device
 
-    def gather(self, ids: torch.Tensor) -> torch.Tensor:
-        """The rows of `ids` (k,) on the device, (k, d): a copy that collects its own gradient."""
-        return self.rows_of(ids).requires_grad_()
+    def leaf_rows(self, ids: torch.Tensor) -> torch.Tensor:
+        """A copy of the rows of `ids` (k,) on the device, (k, d), as a leaf tensor that collects a gradient."""
+        return self.rows(ids).requires_grad_()
 
-    def rows_of(self, ids: torch.Tensor) -> torch.Tensor:
+    def rows(self, ids: torch.Tensor) -> torch.Tensor:
         """The rows of `ids` (k,) on the device, (k, d), without a gradient."""
         return self._staged(self.values, self._indices(ids))
 
-    def take(self, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The rows of `ids` (k,) and their mean squares, (k, d) each, on the device; `put` writes them back."""
+    def rows_and_state(self, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The rows of `ids` (k,) and their mean squares, both (k, d), on the device; `write` writes them back."""
         indices = self._indices(ids)
         return self._staged(self.values, indices), self._staged(self.square_average, indices)
 
     @torch.no_grad()
-    def put(self, ids: torch.Tensor, rows: torch.Tensor, square_average: torch.Tensor) -> None:
+    def write(self, ids: torch.Tensor, rows: torch.Tensor, square_average: torch.Tensor) -> None:
         """Write rows and mean squares (k, d) of distinct `ids` (k,) into the table."""
         indices = self._indices(ids)
         if self.values.device != self.device:
-            # Into pinned memory both copies run at the full speed of the bus, and one wait is enough.
+            # Copies into pinned memory run at the full speed of the bus, and both need only one synchronisation.
             pinned = self.device.type == "cuda"
             staged = [self.values.new_empty(part.shape, pin_memory=pinned) for part in (rows, square_average)]
             for target, source in zip(staged, (rows, square_average), strict=True):
@@ -84,7 +85,7 @@ class RowRMSprop:
 
     @torch.no_grad()
     def update(self, ids: torch.Tensor, gradient: torch.Tensor, lr: float) -> None:
-        """Take one step against `gradient` (k, d) on the rows of `ids` (k,), which are distinct."""
+        """Take one RMSprop step with `gradient` (k, d) on the rows of distinct `ids` (k,)."""
         indices = self._indices(ids)
         gradient = gradient.to(self.values)
         square_average = self.square_average.index_select(0, indices)
@@ -95,49 +96,53 @@ class RowRMSprop:
         self.values.index_copy_(0, indices, rows)
 
     def state_arrays(self) -> dict[str, torch.Tensor]:
-        """The table and its state for a checkpoint: the tensors themselves, not copies."""
+        """Table and state for a checkpoint: the tensors themselves, not copies."""
         return {"values": self.values, "square_average": self.square_average}
 
     def load_state_arrays(self, arrays: Mapping[str, torch.Tensor]) -> None:
-        """Copy what `state_arrays` gave back into place."""
+        """Copy arrays that `state_arrays` returned into table and state."""
         for name, tensor in self.state_arrays().items():
             tensor.copy_(arrays[name])
 
     def _staged(self, table: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
-        """Rows of a table on the device."""
+        """A copy on the device of some rows of a table."""
         if table.device == self.device:
             return table.index_select(0, indices)
-        # From pinned memory the copy to a GPU runs in the background; the allocator keeps the memory until it is done.
+        # A copy from pinned memory to a GPU runs in the background; the allocator keeps the memory until it is done.
         staged = table.new_empty((len(indices), table.shape[1]), pin_memory=self.device.type == "cuda")
         torch.index_select(table, 0, indices, out=staged)
         return staged.to(self.device, non_blocking=True)
 
     def _indices(self, ids: torch.Tensor) -> torch.Tensor:
-        """The ids (k,) on the table's device, in the type that indexing takes."""
+        """The row of each id (k,), int64, on the table's device; a subclass may map ids to rows."""
         return ids.to(self.values.device, torch.int64)
 
 
 def fill_uniform(table: torch.Tensor, generator: torch.Generator) -> None:
-    """Draw a table (num_rows, d) uniform in ±0.05, in chunks on the generator's device: the same on any device."""
+    """Fill a table (num_rows, d) with values uniform in ±0.05.
+
+    They are drawn in chunks on the generator's device, so they do not depend on the table's device.
+    """
     chunk = torch.empty(min(_FILL_ROWS, len(table)), table.shape[1], device=generator.device)
     for start in range(0, len(table), _FILL_ROWS):
         rows = chunk[: len(table) - start]
         table[start : start + len(rows)] = rows.uniform_(-_BOUND, _BOUND, generator=generator)
 
 
-def table_home(num_entities: int, options: TrainSettings, device: torch.device, has_folder: bool) -> Home:
-    """Where the tables are: as the setting says, or the first place with room.
+def choose_location(num_entities: int, options: TrainSettings, device: torch.device, has_folder: bool) -> TableLocation:
+    """Choose where the table is stored: as `train.tables` says, or with `auto` by size.
 
-    A GPU has room for tables of half of `max_memory_gb`, so that its memory does not grow with the number of entities;
-    main memory for those that take half of what a run may plan with.
+    On the GPU if the table and its state take at most half of `max_memory_gb`; otherwise in main memory if they take at
+    most half of the memory that a run may use, or if there is no folder; otherwise in a file. Without a GPU, `device`
+    and `host` are both main memory.
     """
     if options.tables != "auto":
         return options.tables
     num_bytes = 2 * 4 * num_entities * options.dim
     if device.type != "cpu" and num_bytes <= options.max_memory_gb * 2**30 / 2:
         return "device"
-    planned_mb = memory_budget("cpu").mb
-    if has_folder and planned_mb is not None and num_bytes > planned_mb * 2**20 / 2:
+    budget_mb = memory_budget("cpu").mb
+    if has_folder and budget_mb is not None and num_bytes > budget_mb * 2**20 / 2:
         return "file"
     return "host" if device.type != "cpu" else "device"
 
@@ -148,11 +153,11 @@ def new_table(
     device: torch.device,
     generator: torch.Generator,
     folder: Path | None,
-) -> RowRMSprop:
-    """A table (num_entities, dim) of random rows with a state of zeros; files go into `folder`."""
-    home = table_home(num_entities, options, device, folder is not None)
+) -> EntityTable:
+    """Make a table (num_entities, dim) of random rows with a state of zeros; a file is written into `folder`."""
+    location = choose_location(num_entities, options, device, folder is not None)
     shape = (num_entities, options.dim)
-    if home == "file":
+    if location == "file":
         if folder is None:
             raise InputError(
                 "train.tables is file, but there is no folder to write it to",
@@ -162,14 +167,14 @@ def new_table(
         folder.mkdir(parents=True, exist_ok=True)
         values, squares = (_mapped(folder / f"{name}.bin", shape) for name in ("rows", "squares"))
     else:
-        where = device if home == "device" else torch.device("cpu")
-        values, squares = torch.empty(shape, device=where), torch.zeros(shape, device=where)
+        storage = device if location == "device" else torch.device("cpu")
+        values, squares = torch.empty(shape, device=storage), torch.zeros(shape, device=storage)
     fill_uniform(values, generator)
-    return RowRMSprop(values, squares, device=device)
+    return EntityTable(values, squares, device=device)
 
 
 def _mapped(path: Path, shape: tuple[int, int]) -> torch.Tensor:
-    """Zeros in a file, mapped into memory."""
+    """A tensor of zeros over a new file, mapped into memory."""
     if not shape[0]:
         return torch.zeros(shape)
     array = np.memmap(path, dtype=np.float32, mode="w+", shape=shape)

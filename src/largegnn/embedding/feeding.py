@@ -1,10 +1,10 @@
-"""Prepare subgraphs for the trainer, the next one while the present one is trained on.
+"""Prepare subgraphs for training on the device, and the next subgraph while the present subgraph is trained on.
 
 In: a `SubgraphSet`, mapped from a file or in memory. Out: subgraphs as tensors on the device, for plain steps
 (`prepare_subgraph`) or for the fused kernels (`prepare_pairs`).
-The idea: they are kept between epochs as far as a byte limit allows, so that memory does not grow with the number of
-subgraphs: besides those kept, three are in memory at most (just used, in use, being prepared). The order is another in
-every epoch, so that no subgraph is worth keeping more than another: first come, first kept.
+The idea: prepared subgraphs are cached between epochs up to a byte limit, so memory does not grow with the number of
+subgraphs: besides the cached subgraphs, at most three are in memory (just used, in use, being prepared). The order
+differs from epoch to epoch, so no subgraph is more worth caching than another, and the first prepared are cached.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class ReadySubgraph(Generic[_Graph]):
 
     @property
     def num_bytes(self) -> int:
-        """Bytes it occupies."""
+        """Bytes of its tensors."""
         values = [getattr(self.graph, field.name) for field in fields(self.graph)]
         return sum(value.nbytes for value in (*values, self.entities, self.seeds) if isinstance(value, Tensor))
 
 
 class Feed(Generic[_Graph]):
-    """Prepares subgraphs by a function and keeps as many as a byte limit allows."""
+    """Prepares subgraphs with a function and caches as many as a byte limit allows."""
 
     def __init__(
         self,
@@ -55,25 +55,25 @@ class Feed(Generic[_Graph]):
         self.subgraphs = subgraphs
         self._prepare, self._num_relations, self._device = prepare, num_relations, device
         self._cache: dict[int, ReadySubgraph[_Graph]] = {}
-        self._room = cache_bytes
+        self._free_bytes = cache_bytes
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of the subgraphs that are kept."""
+        """Bytes of the cached subgraphs."""
         return sum(ready.num_bytes for ready in self._cache.values())
 
     def ready(self, index: int) -> ReadySubgraph[_Graph]:
-        """A subgraph by its index, prepared now or kept from before."""
+        """The subgraph with this index, from the cache or prepared now."""
         if index in self._cache:
             return self._cache[index]
         ready = self._prepare(self.subgraphs.subgraph(index), self._num_relations, self._device)
-        if ready.num_bytes <= self._room:
-            self._room -= ready.num_bytes
+        if ready.num_bytes <= self._free_bytes:
+            self._free_bytes -= ready.num_bytes
             self._cache[index] = ready
         return ready
 
     def in_order(self, indices: list[int]) -> Iterator[ReadySubgraph[_Graph]]:
-        """The subgraphs of these indices, each prepared while the one before is in use."""
+        """The subgraphs with these indices; a subgraph is prepared while the caller uses the subgraph before it."""
         if not indices:
             return
         with ThreadPoolExecutor(1, thread_name_prefix="subgraphs") as pool:
@@ -86,7 +86,7 @@ class Feed(Generic[_Graph]):
 
 
 def prepare_subgraph(subgraph: Subgraph, num_relations: int, device: torch.device) -> ReadySubgraph[GraphStructure]:
-    """A subgraph for plain steps."""
+    """Prepare a subgraph for plain steps: a `GraphStructure`, built on the CPU."""
     structure = build_structure(len(subgraph.entities), subgraph.triples, num_relations)
     if device.type == "cuda":
         structure = structure.pin()
@@ -94,14 +94,13 @@ def prepare_subgraph(subgraph: Subgraph, num_relations: int, device: torch.devic
 
 
 def prepare_pairs(subgraph: Subgraph, num_relations: int, device: torch.device) -> ReadySubgraph[PairGraph]:
-    """A subgraph for the fused kernels, made on the device itself, where it takes milliseconds."""
+    """Prepare a subgraph for the fused kernels: a `PairGraph`, built on the device, where it takes milliseconds."""
     triples = torch.tensor(subgraph.triples, device=device)
     return ReadySubgraph(build_pair_graph(len(subgraph.entities), triples, num_relations), *_ids(subgraph, device))
 
 
 def _ids(subgraph: Subgraph, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Entities and seeds."""
-    entities, seeds = (
-        torch.tensor(ids, dtype=torch.int64, device=device) for ids in (subgraph.entities, subgraph.seeds)
-    )
+    """Entities and seeds as tensors on the device."""
+    entities = torch.tensor(subgraph.entities, dtype=torch.int64, device=device)
+    seeds = torch.tensor(subgraph.seeds, dtype=torch.int64, device=device)
     return entities, seeds

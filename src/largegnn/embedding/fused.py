@@ -1,12 +1,12 @@
-"""Compute sums over neighbours and work on rows by fused kernels, with exact gradients, in few launches on a GPU.
+"""Run fused GPU kernels for sums over neighbours, dropout, RMSprop and loss weights, with exact gradients.
 
-In: rows on the device, a `PairGraph`. Out: sums of rows, or of reflected and weighted neighbours, of both blocks of an
-encoder at once; first layer and reconstruction, dropout, RMSprop, loss weights. The formulas are those of
-`message_passing`, `dual_amn`, `losses` and `entity_table`; nothing is kept for a pair but what the graph itself has.
-The kernels are Triton's (`kernels`), which comes with PyTorch for CUDA. Without it, PyTorch computes the same in more
-steps: for tests, not for speed.
-Cost: about a quarter of a millisecond for a layer of both blocks of 100,000 nodes with 700,000 pairs on an H200; each
-row is read and written once, where single operations would pass it some twenty times.
+In: rows on the device, a `PairGraph`. Out: sums of rows, or of reflected and weighted neighbours for both blocks of an
+encoder at once; the first layer and the reconstruction loss; results of dropout, RMSprop, loss weights.
+The idea: the formulas are those of `message_passing`, `dual_amn`, `losses` and `entity_table`, in few launches, and no
+array with an entry per pair is kept besides the graph itself. The kernels (`kernels`) need Triton, which comes with
+PyTorch for CUDA. Without Triton, PyTorch computes the same values in more steps: for tests, not for speed.
+Cost: about 0.25 ms on an H200 for a layer of both blocks of 100,000 nodes with 700,000 pairs; every row is read and
+written once, where separate operations would read it about twenty times.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from largegnn.embedding.pair_graph import PairGraph, entries_of
 from largegnn.embedding.sampling import dropout
 
 __all__ = [
-    "MOST_COLUMNS",
+    "MAX_COLUMNS",
     "Places",
     "Powers",
     "first_layers",
@@ -41,23 +41,24 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-_LOWEST = -80.0  # of a logit below the highest: its power is still a number
-_TILE = 16
-# Entries a kernel has in registers, and its warps.
+_MIN_LOGIT = -80.0  # relative to the highest logit: its exponential is not zero in float32
+_POWERS_TILE = 16  # entries of a tile in `sum_powers`
+# For each kernel, the entries of a tile, which it keeps in registers, and its number of warps.
 SUM_ROWS, REFLECT, PULL_BACK, TO_SETS = (16, 1), (4, 1), (4, 1), (8, 1)
-_SIZE, _WORD = 1024, 65_536
-MOST_COLUMNS = 32_768  # of a row of the loss, which is kept in registers
+_BLOCK_SIZE = 1024  # numbers that one program of an elementwise kernel computes
+_NUM_WORDS = 65_536  # dropout draws a random 16-bit word for each number
+MAX_COLUMNS = 32_768  # of a row of the loss, which is kept in registers
 
 
 def has_kernels(device: torch.device) -> bool:
-    """Whether the kernels run on a device: a GPU that Triton compiles for, or any if Triton interprets them."""
-    may_run = device.type == "cuda" or os.environ.get("TRITON_INTERPRET") == "1"
-    return may_run and importlib.util.find_spec("triton") is not None and _kernels_work(device)
+    """Whether the kernels run on a device: a GPU that Triton supports, or any device in Triton's interpreter mode."""
+    is_supported = device.type == "cuda" or os.environ.get("TRITON_INTERPRET") == "1"
+    return is_supported and importlib.util.find_spec("triton") is not None and _kernels_work(device)
 
 
 @cache
 def _kernels_work(device: torch.device) -> bool:
-    """Try a kernel once: Triton may lack a C compiler, or not support the GPU."""
+    """Try a kernel once per device: there may be no C compiler, or Triton may not support the GPU."""
     table = torch.ones(1, 2, device=device)
     columns = torch.zeros(1, dtype=torch.int32, device=device)
     pieces = torch.tensor([[0], [0], [1], [1]], dtype=torch.int32, device=device)
@@ -71,7 +72,10 @@ def _kernels_work(device: torch.device) -> bool:
 def sums_of_rows(
     table: Tensor, columns: Tensor, pieces: Tensor, back_columns: Tensor, back_pieces: Tensor, num_rows: int
 ) -> Tensor:
-    """Sum (num_rows, d) of the rows of `table` (m, d) over a pattern in pieces; its transpose is for the gradient."""
+    """Sum the rows of `table` (m, d) over a pattern in pieces, (num_rows, d).
+
+    `back_columns` and `back_pieces` are the transposed pattern, which the gradient needs.
+    """
     if not has_kernels(table.device):
         rows, entries = entries_of(pieces)
         return table.new_zeros(num_rows, table.shape[1]).index_add(0, rows, table[columns[entries].long()])
@@ -81,35 +85,38 @@ def sums_of_rows(
 
 @dataclass(frozen=True)
 class Powers:
-    """Exponentials (l, S) of logits of relation sets, and their sums (l, n) over the pairs of each node."""
+    """Exponentials (l, S) of l logits of each relation set, and their sums (l, n) over the pairs of each node."""
 
     values: Tensor
     totals: Tensor
 
     def part(self, rows: slice) -> Powers:
-        """Those of some of the logits."""
+        """The exponentials and sums of some of the l logits."""
         return Powers(self.values[rows], self.totals[rows])
 
 
 @dataclass(frozen=True)
 class Places:
-    """The index of each node's result: `of_node` (n,) int32, among `count` results, or -1."""
+    """Which of n nodes have a result: `of_node` (n,) int32 is the node's index among `count` results, or -1."""
 
     of_node: Tensor
     count: int
 
     @classmethod
     def of(cls, nodes: Tensor, num_nodes: int) -> Places:
-        """Places for `nodes` (k,); of a node that occurs twice one of the two stays empty."""
+        """Places for the results of `nodes` (k,); if a node occurs twice, only one of its two places is used."""
         of_node = torch.full((num_nodes,), -1, dtype=torch.int32, device=nodes.device)
         of_node[nodes] = torch.arange(len(nodes), dtype=torch.int32, device=nodes.device)
         return cls(of_node, len(nodes))
 
 
 def powers_of(logits: Tensor, graph: PairGraph) -> Powers:
-    """The exponentials of `logits` (l, S), whose gradient `reflected_sums` gives, and their sums over nodes' pairs."""
+    """The exponentials of `logits` (l, S) and their sums over each node's pairs.
+
+    They have no gradient; `reflected_sums` computes the gradient of the logits.
+    """
     with torch.no_grad():
-        powers = (logits - logits.amax()).clamp_min(_LOWEST).exp()
+        powers = (logits - logits.amax()).clamp_min(_MIN_LOGIT).exp()
         num_columns, num_sets = powers.shape
         num_nodes, pieces = len(graph.degrees), graph.node_pieces
         totals = powers.new_zeros(num_columns, num_nodes)
@@ -117,7 +124,7 @@ def powers_of(logits: Tensor, graph: PairGraph) -> Powers:
             from largegnn.embedding import kernels
 
             count = pieces.shape[1]
-            constants: dict[str, Any] = {"columns": num_columns, "tile": _TILE, "num_warps": 1}
+            constants: dict[str, Any] = {"columns": num_columns, "tile": _POWERS_TILE, "num_warps": 1}
             kernels.sum_powers[(count,)](
                 totals, powers.contiguous(), graph.sets, pieces, count, num_nodes, num_sets, **constants
             )
@@ -130,10 +137,10 @@ def powers_of(logits: Tensor, graph: PairGraph) -> Powers:
 def reflected_sums(
     hidden: Tensor, relations: Tensor, logits: Tensor, powers: Powers, graph: PairGraph, places: Places | None = None
 ) -> Tensor:
-    """`message_passing.reflected_sum` of b blocks: rows (b, n, d), unit vectors (S, d), logits (b, S).
+    """Compute `message_passing.reflected_sum` for b blocks: rows (b, n, d), unit vectors (S, d), logits (b, S).
 
-    `powers` are those of the logits. The number of blocks is a power of two. With `places` only nodes that have one are
-    computed, (b, count, d); a place that no node has is zero.
+    `powers` are `powers_of` the logits. b must be a power of two. With `places`, only nodes that have a place are
+    computed, (b, count, d); a place without a node is zero.
     """
     if not has_kernels(hidden.device):
         return _plain_sums(hidden, relations, logits, graph, places)
@@ -142,11 +149,11 @@ def reflected_sums(
 
 
 def _plain_sums(hidden: Tensor, relations: Tensor, logits: Tensor, graph: PairGraph, places: Places | None) -> Tensor:
-    powers = (logits - logits.detach().amax()).clamp_min(_LOWEST).exp()
+    powers = (logits - logits.detach().amax()).clamp_min(_MIN_LOGIT).exp()
     receivers, entries = entries_of(graph.node_pieces)
     sets = graph.sets[entries].long()
-    near, units = hidden[:, graph.neighbors[entries].long()], relations[sets]
-    messages = near - 2.0 * (near * units).sum(dim=2, keepdim=True) * units
+    neighbor_rows, units = hidden[:, graph.neighbors[entries].long()], relations[sets]
+    messages = neighbor_rows - 2.0 * (neighbor_rows * units).sum(dim=2, keepdim=True) * units
     weights = powers[:, sets]
     totals = torch.zeros_like(hidden[..., 0]).index_add(1, receivers, weights)
     shares = weights / totals[:, receivers]
@@ -163,7 +170,7 @@ def first_layers(
 ) -> tuple[Tensor, Tensor]:
     """The first hidden rows (2, n, d) of both blocks, and the reconstruction loss with dropout `rate`.
 
-    `sums` (n, d) are those of the neighbours' rows, `relation_sums` (n, d) those of the relation rows at each node.
+    `sums` (n, d) are the sums of the neighbours' rows, `relation_sums` (n, d) the sums of the relation rows at a node.
     """
     if has_kernels(rows.device):
         first, loss = _FirstLayers.apply(rows, sums, relation_sums, graph, rate, noise)  # type: ignore[no-untyped-call]
@@ -171,15 +178,16 @@ def first_layers(
     degrees = graph.degrees.unsqueeze(1)
     by_entity = (sums + rows) / (degrees + 1.0)
     by_relation = relation_sums / graph.num_incident.clamp_min(1.0).unsqueeze(1)
-    # A generator for each: what is dropped of a row must not depend on how many rows of padding follow.
-    own, near = (torch.Generator(rows.device).manual_seed(int(noise) + more) for more in (0, 2))
-    means = dropout(sums / degrees.clamp_min(1.0), rate, near)
-    apart = (dropout(rows, rate, own) - means) * degrees.clamp_max(1.0)
-    return torch.tanh(torch.stack([by_entity, by_relation])), apart.square().sum() / graph.num_nodes[0]
+    # Two generators, so that dropout of the means does not depend on how many rows of padding there are.
+    row_generator = torch.Generator(rows.device).manual_seed(int(noise))
+    mean_generator = torch.Generator(rows.device).manual_seed(int(noise) + 2)
+    means = dropout(sums / degrees.clamp_min(1.0), rate, mean_generator)
+    differences = (dropout(rows, rate, row_generator) - means) * degrees.clamp_max(1.0)
+    return torch.tanh(torch.stack([by_entity, by_relation])), differences.square().sum() / graph.num_nodes[0]
 
 
 def hide(values: Tensor, rate: float, noise: Tensor) -> Tensor:
-    """`sampling.dropout` of values by the number `noise` (1,)."""
+    """Apply dropout to values, as `sampling.dropout`; `noise` (1,) is the random seed."""
     if not has_kernels(values.device):
         return dropout(values, rate, torch.Generator(values.device).manual_seed(int(noise) + 1))
     if rate == 0:
@@ -190,7 +198,7 @@ def hide(values: Tensor, rate: float, noise: Tensor) -> Tensor:
 
 @torch.no_grad()
 def rmsprop_(rows: Tensor, squares: Tensor, grads: Tensor, rate: Tensor, alpha: float, eps: float) -> None:
-    """One step of RMSprop on `rows` (n, d) and their mean squares, in place; `rate` (1,)."""
+    """Take one step of RMSprop on `rows` (n, d) and their mean squares, in place; `rate` (1,)."""
     if not has_kernels(rows.device):
         squares.mul_(alpha).addcmul_(grads, grads, value=1 - alpha)
         rows.sub_(grads.div(squares.sqrt().add_(eps)).mul_(rate))
@@ -198,13 +206,13 @@ def rmsprop_(rows: Tensor, squares: Tensor, grads: Tensor, rate: Tensor, alpha: 
     from largegnn.embedding import kernels
 
     count = rows.numel()
-    kernels.rmsprop[_grid(count)](rows, squares, grads.contiguous(), rate, count, alpha, eps, size=_SIZE)
+    kernels.rmsprop[_grid(count)](rows, squares, grads.contiguous(), rate, count, alpha, eps, size=_BLOCK_SIZE)
 
 
 def weigh_(
     z: Tensor, mean: Tensor, indices: Tensor, scale: float, shift: float, missing: Tensor, count: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """What `losses._weigh` makes of centred z (k, m), in place: losses (k,) and slopes (k,); at most MOST_COLUMNS."""
+    """Compute `losses._weigh` of centred z (k, m), in place: returns losses (k,) and slopes (k,); m <= MAX_COLUMNS."""
     from largegnn.embedding import kernels
 
     losses, slopes = torch.empty_like(mean), torch.empty_like(mean)
@@ -296,7 +304,7 @@ class _ReflectedSums(torch.autograd.Function):
             graph.node_pieces, of_node, num_out, count, num_nodes, num_sets, dim,
             blocks=num_blocks, **_constants(dim, places, PULL_BACK),
         )  # fmt: skip
-        # What the mean over a node's pairs gains, which the softmax subtracts.
+        # The mean gradient over a node's pairs, which the gradient of softmax subtracts.
         centers = (grad * out).sum(dim=2)
         grad_relations, grad_logits = torch.zeros_like(relations), torch.zeros_like(powers.values)
         count = graph.set_pieces.shape[1]
@@ -309,12 +317,12 @@ class _ReflectedSums(torch.autograd.Function):
 
 
 def _constants(dim: int, places: Places | None, shape: tuple[int, int]) -> dict[str, Any]:
-    """Constants a kernel is compiled with: entries in registers, and warps, as was fastest on an H200."""
+    """Compile-time constants of a kernel; `shape`: entries of a tile and warps, the fastest values on an H200."""
     return {"width": _width(dim), "some": places is not None, "tile": shape[0], "num_warps": shape[1]}
 
 
 def _width(dim: int) -> int:
-    """The next power of two."""
+    """The smallest power of two that is at least `dim`."""
     return 1 << max(0, dim - 1).bit_length()
 
 
@@ -329,7 +337,7 @@ class _FirstLayers(torch.autograd.Function):
         first, losses = rows.new_empty(2, *rows.shape), rows.new_empty(grid[0])
         kernels.first_layers[grid](
             first, losses, rows, sums, relation_sums, graph.degrees, graph.num_incident, noise, count, rows.shape[1],
-            *_hidden(rate), size=_SIZE,
+            *_dropout_constants(rate), size=_BLOCK_SIZE,
         )  # fmt: skip
         ctx.save_for_backward(first, rows, sums, noise)
         ctx.graph, ctx.rate = graph, rate
@@ -346,7 +354,7 @@ class _FirstLayers(torch.autograd.Function):
         count = rows.numel()
         kernels.first_layers_back[_grid(count)](
             *out, grad.contiguous(), loss_grad.contiguous(), first, rows, sums, graph.degrees, graph.num_incident,
-            noise, count, rows.shape[1], *_hidden(ctx.rate), size=_SIZE,
+            noise, count, rows.shape[1], *_dropout_constants(ctx.rate), size=_BLOCK_SIZE,
         )  # fmt: skip
         return *out, None, None, None
 
@@ -356,28 +364,28 @@ class _Hide(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, rate: float, noise: Tensor) -> Tensor:
         ctx.save_for_backward(noise)
         ctx.rate = rate
-        return _hide(values, rate, noise)
+        return _run_hide(values, rate, noise)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return _hide(grad, ctx.rate, *ctx.saved_tensors), None, None
+        return _run_hide(grad, ctx.rate, *ctx.saved_tensors), None, None
 
 
-def _hide(values: Tensor, rate: float, noise: Tensor) -> Tensor:
+def _run_hide(values: Tensor, rate: float, noise: Tensor) -> Tensor:
     from largegnn.embedding import kernels
 
     values, count = values.contiguous(), values.numel()
     out = torch.empty_like(values)
-    kernels.hide[_grid(count)](out, values, noise, count, *_hidden(rate), size=_SIZE)
+    kernels.hide[_grid(count)](out, values, noise, count, *_dropout_constants(rate), size=_BLOCK_SIZE)
     return out
 
 
-def _hidden(rate: float) -> tuple[int, float]:
-    """How many of 65,536 words drop a value, and the factor of the others."""
-    hidden = round(rate * _WORD)
-    return hidden, _WORD / (_WORD - hidden)
+def _dropout_constants(rate: float) -> tuple[int, float]:
+    """How many of the 65,536 random words drop a value, and the factor that scales the values that are kept."""
+    hidden = round(rate * _NUM_WORDS)
+    return hidden, _NUM_WORDS / (_NUM_WORDS - hidden)
 
 
 def _grid(count: int) -> tuple[int]:
-    return (-(-count // _SIZE),)
+    return (-(-count // _BLOCK_SIZE),)

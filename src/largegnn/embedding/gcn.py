@@ -1,8 +1,8 @@
-"""Compute a plain graph convolution, as a baseline: two layers, no relations (after GCN-Align, Wang et al. 2018).
+"""Compute a plain graph convolution as a baseline: two layers, no relations (after GCN-Align, Wang et al. 2018).
 
-In and out as with `dual_amn`, but d numbers for each node. The weights are shared by both graphs.
+In: as for `dual_amn`. Out: d numbers for each node. Both graphs share the weights.
 The idea: out = A relu(A x W1) W2 with A = D^-1/2 (adjacency + I) D^-1/2, D the degrees with the self-loop. With
-s = D^-1/2, A x is the mean over each node and its neighbours of s * x, divided by s, so it is one `gather_mean`.
+s = D^-1/2, A x is the mean of s * x over a node and its neighbours, divided by s: one `gather_mean`.
 Cost: O(pairs d + nodes d^2).
 """
 
@@ -22,7 +22,7 @@ __all__ = ["GCN"]
 
 
 class GCN(nn.Module):
-    """The encoder; entity rows are its input, not its parameters."""
+    """The GCN encoder; entity rows are its input, not its parameters."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -36,7 +36,10 @@ class GCN(nn.Module):
     def forward(
         self, entity_rows: Tensor, relation_rows: Tensor, structure: GraphStructure, nodes: Tensor | None = None
     ) -> Tensor:
-        """Outputs (n, d) from rows (n, d); with `nodes` (k,) only theirs, (k, d). `relation_rows` are not used."""
+        """Outputs (n, d) from rows (n, d); with `nodes` (k,) only the outputs (k, d) of these nodes.
+
+        `relation_rows` are not used.
+        """
         scale = _scale(structure).to(entity_rows.dtype)
         pattern = (structure.pair_ptr, structure.neighbors)
         hidden = gather_mean(entity_rows * scale, *pattern, *pattern, with_self=True) / scale
@@ -45,7 +48,7 @@ class GCN(nn.Module):
         return self.second(hidden if nodes is None else hidden.index_select(0, nodes))  # type: ignore[no-any-return]
 
     def encode_by_layers(self, entity_rows: Rows, relation_rows: Tensor, layers: Layers, outputs: FloatArray) -> None:
-        """Write what `forward` returns into `outputs` (n, d)."""
+        """Write the result of `forward` into `outputs` (n, d)."""
         scaled = (as_tensor(entity_rows).cpu() * _scale(layers.structure)).numpy()
         hidden = np.empty_like(scaled)
         with progress("encode", 2, "layers") as work:
@@ -55,8 +58,8 @@ class GCN(nn.Module):
             work.advance()
 
     def _finish_first(self, means: Tensor, degrees: Tensor) -> Tensor:
-        near = _scale_of(degrees)
-        return torch.relu(self.first(means / near)) * near
+        scale = _scale_of(degrees)
+        return torch.relu(self.first(means / scale)) * scale
 
     def _finish_second(self, means: Tensor, degrees: Tensor) -> Tensor:
         return self.second(means / _scale_of(degrees))  # type: ignore[no-any-return]

@@ -1,14 +1,13 @@
-"""Compute one vector for each entity from a trained encoder (section 5.4 of the paper).
+"""Encode entities with a trained encoder: over the whole graph, or as means over the subgraphs (section 5.4).
 
-In: the encoder, rows of entities and relations, the subgraphs or the triples of the whole graph. Out: unit vectors of
-all entities, or of some; compare them by cosine.
-The idea: all parameters are global, so `WholeGraph` runs the encoder over the whole graph and no triple is lost: on a
-GPU with room in a few launches, otherwise layer by layer (`layerwise`). `average_subgraphs` is the paper's: an entity's
-vector is the mean over the subgraphs that contain it; an entity in none is not covered. During training the vectors of
-the valid links are computed in the same way (`valid_vectors`), so that an epoch is chosen by the vectors it would give;
-the structure of the graph or of its subgraphs is built once.
-Cost: one forward pass over what is encoded; a second for each million entities on a GPU. Memory: the result, which may
-be mapped from a file, and one subgraph, or the chunks of a layer.
+In: the encoder, rows of entities and relations, the subgraphs or the triples of the whole graph. Out: vectors of all
+entities, or of some, to be compared by cosine.
+The idea: all parameters are global, so `WholeGraph` can run the encoder over the whole graph, and no triple is lost:
+with fused kernels if it fits on a GPU, otherwise layer by layer (`layerwise`). `average_subgraphs` is the paper's
+method: an entity's vector is the mean over the subgraphs that contain it; an entity in no subgraph is not covered.
+During training, `valid_vectors` computes the vectors of the valid links in the same way, to choose the best epoch.
+Cost: one forward pass; about a second per million entities on a GPU. Memory: the result, which may be mapped from a
+file, and one subgraph, or the chunks of a layer.
 
 # Paper: the mean with every subgraph alike (`by_neighbors=False`, `integrate.method = "plain_average"`).
 # Departs: the whole graph and the mean weighted by neighbours are not in the paper.
@@ -39,16 +38,17 @@ from largegnn.machine.progress import progress
 
 __all__ = ["WholeGraph", "average_subgraphs", "encode_full", "new_vectors", "valid_vectors"]
 
-_NODES_AT_ONCE = 1 << 16
-_ROWS_ALIVE = 6  # of each entity in the first two layers: input, two layers of two blocks, and some more
-_PAIR_BYTES, _BUILD_BYTES = 60, 200  # for each triple: what a graph keeps, and what it takes to build it
-_SHARE_OF_GPU = 0.5
-_WORTH_SHARING = 500_000  # entities: fewer take one core some ten seconds
-_WITHOUT_NEIGHBORS = np.float32(0.01)  # so that an entity without neighbours in any subgraph has a vector too
+_CHUNK_NODES = 1 << 16  # nodes whose last layer is computed at a time
+_ROWS_PER_ENTITY = 6  # on the device in the first two layers: input, two layers of two blocks, and some more
+_PAIR_BYTES = 60  # of a `PairGraph`, for each triple
+_BUILD_BYTES = 200  # needed to build a `PairGraph`, for each triple
+_MAX_GPU_SHARE = 0.5
+_MIN_ENTITIES_TO_SEND = 500_000  # to a cluster: one core encodes fewer in about ten seconds
+_MIN_WEIGHT = np.float32(0.01)  # so that an entity without neighbours in any subgraph has a vector too
 
 
 class WholeGraph:
-    """A graph of n entities to be encoded as a whole, once or several times."""
+    """A graph of n entities to encode as a whole, once or several times; its structure is built once."""
 
     def __init__(self, num_entities: int, triples: IntArray, num_relations: int, memory_bytes: int) -> None:
         self._num_entities, self._triples, self._num_relations = num_entities, triples, num_relations
@@ -66,17 +66,17 @@ class WholeGraph:
         nodes: IntArray | None = None,
         outputs: FloatArray | None = None,
     ) -> FloatArray:
-        """Unit vectors (n, D) of all entities, in `outputs` if given, or only those (k, D) of `nodes` (k,).
+        """Unit vectors (n, D) of all entities, in `outputs` if given, or only the vectors (k, D) of `nodes` (k,).
 
-        They are computed where `relation_rows` (2R, d) are; `entity_rows` (n, d) may be in main memory.
+        They are computed on the device of `relation_rows` (2R, d); `entity_rows` (n, d) may be in main memory.
         """
         device = relation_rows.device
         if type(encoder) is DualAMN and self._fits_fused(entity_rows.shape[1], device):
             return self._by_kernels(encoder, as_tensor(entity_rows).to(device), relation_rows, nodes, outputs)
         if self._structure is None:
             self._structure = build_structure(self._num_entities, self._triples, self._num_relations)
-        # A GPU here is faster than the processors of a cluster.
-        send = self._num_entities >= _WORTH_SHARING and device.type == "cpu"
+        # With a GPU, nothing is sent: it is faster than the processors of a cluster.
+        send = self._num_entities >= _MIN_ENTITIES_TO_SEND and device.type == "cpu"
         if outputs is None:
             outputs = new_vectors(self._num_entities, encoder.output_dim, self._memory_bytes)
         chunk_bytes = self._memory_bytes // 16
@@ -88,32 +88,33 @@ class WholeGraph:
     def _by_kernels(
         self, encoder: DualAMN, rows: Tensor, relation_rows: Tensor, nodes: IntArray | None, outputs: FloatArray | None
     ) -> FloatArray:
-        """All nodes on the device: the last layer and what follows for some of them at a time."""
+        """Encode with fused kernels: first layers of all nodes at once, the rest for a chunk of nodes at a time."""
         device = relation_rows.device
         if self._pairs is None:
             triples = torch.tensor(self._triples, device=device)
             self._pairs = build_pair_graph(self._num_entities, triples, self._num_relations)
-        nothing = torch.zeros(1, dtype=torch.int64, device=device)
-        layers = hidden_layers(encoder, rows, relation_rows, self._pairs, 0.0, nothing)[0]
+        no_noise = torch.zeros(1, dtype=torch.int64, device=device)
+        layers, _ = hidden_layers(encoder, rows, relation_rows, self._pairs, 0.0, no_noise)
         wanted = torch.arange(self._num_entities) if nodes is None else torch.from_numpy(nodes)
         if outputs is None:
             outputs = new_vectors(len(wanted), encoder.output_dim, self._memory_bytes)
         with progress("encode", len(wanted), "nodes") as work:
-            for start in range(0, len(wanted), _NODES_AT_ONCE):
-                some = wanted[start : start + _NODES_AT_ONCE].to(device)
-                vectors = functional.normalize(outputs_of(encoder, layers, self._pairs, some), dim=1)
-                outputs[start : start + len(some)] = vectors.cpu().numpy()
-                work.advance(len(some))
+            for start in range(0, len(wanted), _CHUNK_NODES):
+                chunk = wanted[start : start + _CHUNK_NODES].to(device)
+                vectors = functional.normalize(outputs_of(encoder, layers, self._pairs, chunk), dim=1)
+                outputs[start : start + len(chunk)] = vectors.cpu().numpy()
+                work.advance(len(chunk))
         return outputs
 
     def _fits_fused(self, dim: int, device: torch.device) -> bool:
-        """Whether the first two layers have room on a GPU: one and a half times the memory allowed."""
+        """Whether the first two layers fit on a GPU, within 1.5 times the memory allowed and half of the GPU's."""
         if device.type != "cuda" or not has_kernels(device):
             return False
         num_triples = len(self._triples)
-        layers = _PAIR_BYTES * num_triples + 4 * _ROWS_ALIVE * dim * self._num_entities
-        total = torch.cuda.get_device_properties(device).total_memory
-        return max(layers, _BUILD_BYTES * num_triples) <= min(1.5 * self._memory_bytes, _SHARE_OF_GPU * total)
+        layer_bytes = _PAIR_BYTES * num_triples + 4 * _ROWS_PER_ENTITY * dim * self._num_entities
+        gpu_bytes = torch.cuda.get_device_properties(device).total_memory
+        needed_bytes = max(layer_bytes, _BUILD_BYTES * num_triples)
+        return needed_bytes <= min(1.5 * self._memory_bytes, _MAX_GPU_SHARE * gpu_bytes)
 
 
 @torch.no_grad()
@@ -127,9 +128,9 @@ def encode_full(
     outputs: FloatArray | None = None,
     send: bool = False,
 ) -> EntityEmbeddings:
-    """Unit vectors (n, D) of a graph with this structure, layer by layer where the encoder can; `send`: see `Layers`.
+    """Unit vectors (n, D) of all nodes of a graph, layer by layer if the encoder supports it; `send`: see `Layers`.
 
-    `relation_rows` (2R, d) are on the device that computes; `entity_rows` (n, d) may be in main memory.
+    They are computed on the device of `relation_rows` (2R, d); `entity_rows` (n, d) may be in main memory.
     """
     device = relation_rows.device
     if outputs is None:
@@ -153,10 +154,10 @@ def average_subgraphs(
     by_neighbors: bool = True,
     outputs: FloatArray | None = None,
 ) -> EntityEmbeddings:
-    """Mean of each entity's unit vectors over the subgraphs, encoded where `relation_rows` (2R, d) are.
+    """Average each entity's unit vectors over the subgraphs, computed on the device of `relation_rows` (2R, d).
 
-    A subgraph counts by the number of neighbours of the entity in it: one with the entity at its border, as a landmark,
-    has few of its triples. Without `by_neighbors` every subgraph counts alike.
+    The weight of a subgraph is the number of neighbours that the entity has in it: a subgraph that has the entity as a
+    landmark, at its border, has few of its triples. Without `by_neighbors` all subgraphs have equal weight.
     """
     if outputs is None:
         outputs = np.empty((len(entity_rows), encoder.output_dim), dtype=np.float32)
@@ -171,7 +172,7 @@ def average_subgraphs(
             vectors = functional.normalize(encoder(inputs, relation_rows, ready.graph), dim=1)
             weight = np.ones(len(entities), dtype=np.float32)
             if by_neighbors:
-                weight = np.diff(ready.graph.pair_ptr.cpu().numpy()).astype(np.float32) + _WITHOUT_NEIGHBORS
+                weight = np.diff(ready.graph.pair_ptr.cpu().numpy()).astype(np.float32) + _MIN_WEIGHT
             outputs[entities] += vectors.cpu().numpy() * weight[:, None]
             weights[entities] += weight
             work.advance()
@@ -182,9 +183,9 @@ def average_subgraphs(
 
 
 def new_vectors(num_rows: int, dim: int, memory_bytes: int, file: Path | None = None) -> FloatArray:
-    """An array (num_rows, dim), mapped from a file if it would take more than half of the memory allowed.
+    """Allocate an array (num_rows, dim), mapped from a file if it would take more than half of the memory allowed.
 
-    Without a name the file is removed as soon as nothing maps it any more.
+    If `file` is None, a temporary file is used, which disappears when it is no longer mapped.
     """
     shape = (num_rows, dim)
     if 4 * num_rows * dim <= memory_bytes // 2:
@@ -206,10 +207,10 @@ def valid_vectors(
     by_neighbors: bool = True,
     memory_bytes: int,
 ) -> Callable[[EmbeddingModel], tuple[FloatArray, FloatArray]]:
-    """A function from a model to the vectors (k, D) of the sources and of the targets of `links` (k, 2).
+    """Make a function from a model to the vectors (k, D) of the sources and of the targets of `links` (k, 2).
 
-    With `subgraphs` they are means over these, as in `average_subgraphs`, with None the whole graph is encoded. An
-    entity without a vector has zeros.
+    With `subgraphs`, the vectors are means over the subgraphs, as in `average_subgraphs`; with None the whole graph is
+    encoded. An entity in no subgraph has a vector of zeros.
     """
     entities, rows = np.unique(links, return_inverse=True)
     rows = rows.reshape(links.shape)
@@ -224,8 +225,8 @@ def valid_vectors(
             vectors = graph.encode(*parameters, nodes=entities)
         else:
             outputs = new_vectors(task.num_entities, model.encoder.output_dim, memory_bytes)
-            found = average_subgraphs(*parameters, feed, by_neighbors=by_neighbors, outputs=outputs)
-            vectors = found.vectors[entities]
+            averaged = average_subgraphs(*parameters, feed, by_neighbors=by_neighbors, outputs=outputs)
+            vectors = averaged.vectors[entities]
         return vectors[rows[:, 0]], vectors[rows[:, 1]]
 
     return both_ends

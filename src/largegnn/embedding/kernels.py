@@ -1,11 +1,12 @@
-"""Triton kernels for sums over neighbours and for rows; imported on a machine that has Triton, by `fused` alone.
+"""Triton kernels for sums over neighbours and for elementwise work; imported only by `fused`, if Triton is installed.
 
-In and out are pointers to arrays as `pair_graph` lays them out; rows have `dim` numbers, of which a kernel holds
-`width`, the next power of two. Every kernel runs once for each piece of a pattern: at most 128 entries of one row. A
-row in one piece is stored, a row in several is added up, so the output must be zero before. Hidden rows are those of
-`blocks` blocks of an encoder, one array after another; a kernel works on all, since pairs and sets are the same.
-The idea: neighbours' rows and relation vectors are small and in the cache of a GPU: to read both for each pair
-costs less than to compute and keep a value for each pair or slot.
+In and out: pointers to arrays in the layout of `pair_graph`. Rows have `dim` numbers; a kernel's registers have `width`
+numbers, the next power of two. A kernel over a pattern runs once for each piece, at most 128 entries of one row. The
+result of a row with one piece is stored, the results of a row with several pieces are added up, so the output must be
+zero before. Hidden rows are the arrays of `blocks` blocks of an encoder, one after another; a kernel computes all
+blocks, since their pairs and sets are equal.
+The idea: neighbours' rows and relation vectors fit into the cache of a GPU, so reading both for each pair costs less
+than computing and storing a value for each pair or slot.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ __all__ = [
 
 
 @triton.jit
-def _put(out, values, at, inside, alone):
-    """Store the values of a row that has no other piece, add those of one that has."""
+def _put(out, values, offsets, inside, alone):
+    """Store the values if the row has no other piece (`alone`), otherwise add them."""
     if alone != 0:
-        tl.store(out + at, values, mask=inside)
+        tl.store(out + offsets, values, mask=inside)
     else:
-        tl.atomic_add(out + at, values, mask=inside)
+        tl.atomic_add(out + offsets, values, mask=inside)
 
 
 @triton.jit
@@ -48,8 +49,8 @@ def sum_rows(out, table, columns, pieces, num_pieces, dim, width: tl.constexpr, 
         numbers = tl.arange(0, width)
         inside = numbers < dim
         total = tl.zeros((width,), tl.float32)
-        for at in range(start, stop, tile):
-            entries = at + tl.arange(0, tile)
+        for first_entry in range(start, stop, tile):
+            entries = first_entry + tl.arange(0, tile)
             present = entries < stop
             column = tl.load(columns + entries, mask=present, other=0).to(tl.int64)
             mask = present[:, None] & inside[None, :]
@@ -68,8 +69,8 @@ def sum_powers(out, powers, sets, pieces, num_pieces, num_nodes, num_sets, colum
     if start < stop:
         column = tl.arange(0, columns)
         total = tl.zeros((columns,), tl.float32)
-        for at in range(start, stop, tile):
-            entries = at + tl.arange(0, tile)
+        for first_entry in range(start, stop, tile):
+            entries = first_entry + tl.arange(0, tile)
             present = entries < stop
             chosen = tl.load(sets + entries, mask=present, other=0)
             total += tl.sum(
@@ -83,7 +84,7 @@ def reflect(
     out, rows, relations, powers, totals, neighbors, sets, pieces, places, num_out, num_pieces, num_nodes, num_sets,
     dim, blocks: tl.constexpr, width: tl.constexpr, tile: tl.constexpr, some: tl.constexpr,
 ):  # fmt: skip
-    """out[block, i] = sum over i's pairs of a (h - 2 (h . R) R); with `some` only of nodes with a place, at it."""
+    """out[block, i] = sum over i's pairs of a (h - 2 (h . R) R); with `some` only for nodes with a place, at it."""
     piece = tl.program_id(0)
     node = tl.load(pieces + piece)
     start = tl.load(pieces + num_pieces + piece)
@@ -97,8 +98,8 @@ def reflect(
         numbers, block = tl.arange(0, width), tl.arange(0, blocks).to(tl.int64)
         inside = numbers < dim
         total = tl.zeros((blocks, width), tl.float32)
-        for at in range(start, stop, tile):
-            entries = at + tl.arange(0, tile)
+        for first_entry in range(start, stop, tile):
+            entries = first_entry + tl.arange(0, tile)
             present = entries < stop
             column = tl.load(neighbors + entries, mask=present, other=0)
             chosen = tl.load(sets + entries, mask=present, other=0)
@@ -106,12 +107,12 @@ def reflect(
             mask = present[:, None] & inside[None, :]
             unit = tl.load(relations + chosen[:, None] * dim + numbers[None, :], mask=mask, other=0.0)[:, None, :]
             row = block[None, :] * num_nodes + column[:, None]
-            near = tl.load(rows + row[:, :, None] * dim + numbers[None, None, :], mask=mask[:, None, :], other=0.0)
-            along = 2.0 * tl.sum(near * unit, axis=2)
-            total += tl.sum(weight[:, :, None] * (near - along[:, :, None] * unit), axis=0)
+            neighbor = tl.load(rows + row[:, :, None] * dim + numbers[None, None, :], mask=mask[:, None, :], other=0.0)
+            along = 2.0 * tl.sum(neighbor * unit, axis=2)
+            total += tl.sum(weight[:, :, None] * (neighbor - along[:, :, None] * unit), axis=0)
         total = total / tl.load(totals + block * num_nodes + node)[:, None]
-        at = (block * num_out + place)[:, None] * dim + numbers[None, :]
-        _put(out, total, at, inside[None, :] & (block >= 0)[:, None], alone)
+        offsets = (block * num_out + place)[:, None] * dim + numbers[None, :]
+        _put(out, total, offsets, inside[None, :] & (block >= 0)[:, None], alone)
 
 
 @triton.jit
@@ -119,7 +120,7 @@ def pull_back(
     out, grads, relations, powers, totals, neighbors, sets, inverse, pieces, places, num_out, num_pieces, num_nodes,
     num_sets, dim, blocks: tl.constexpr, width: tl.constexpr, tile: tl.constexpr, some: tl.constexpr,
 ):  # fmt: skip
-    """out[block, j] = sum over the receivers i of j of a_ij (g - 2 (g . R) R); with `some` only those with a place."""
+    """out[block, j] = sum over j's receivers i of a_ij (g - 2 (g . R) R); with `some`, only receivers with a place."""
     piece = tl.program_id(0)
     node = tl.load(pieces + piece)
     start = tl.load(pieces + num_pieces + piece)
@@ -129,8 +130,8 @@ def pull_back(
         numbers, block = tl.arange(0, width), tl.arange(0, blocks).to(tl.int64)
         inside = numbers < dim
         total = tl.zeros((blocks, width), tl.float32)
-        for at in range(start, stop, tile):
-            entries = at + tl.arange(0, tile)
+        for first_entry in range(start, stop, tile):
+            entries = first_entry + tl.arange(0, tile)
             present = entries < stop
             column = tl.load(neighbors + entries, mask=present, other=0)
             place = column
@@ -149,8 +150,8 @@ def pull_back(
             grad = tl.load(grads + row[:, :, None] * dim + numbers[None, None, :], mask=mask[:, None, :], other=0.0)
             along = 2.0 * tl.sum(grad * unit, axis=2)
             total += tl.sum(weight[:, :, None] * (grad - along[:, :, None] * unit), axis=0)
-        at = (block * num_nodes + node)[:, None] * dim + numbers[None, :]
-        _put(out, total, at, inside[None, :] & (block >= 0)[:, None], alone)
+        offsets = (block * num_nodes + node)[:, None] * dim + numbers[None, :]
+        _put(out, total, offsets, inside[None, :] & (block >= 0)[:, None], alone)
 
 
 @triton.jit
@@ -158,7 +159,7 @@ def to_sets(
     out, out_logits, rows, grads, relations, powers, totals, centers, receivers, neighbors, pieces, places, num_out,
     num_pieces, num_nodes, num_sets, dim, width: tl.constexpr, tile: tl.constexpr, some: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of the relation vectors and of the logits, from pairs in the order of their sets, block by block."""
+    """Gradients of the relation vectors and of the logits, by set, with a program for each piece and block."""
     piece, block = tl.program_id(0), tl.program_id(1)
     own_set = tl.load(pieces + piece)
     start = tl.load(pieces + num_pieces + piece)
@@ -171,8 +172,8 @@ def to_sets(
         power = tl.load(powers + block * num_sets + own_set)
         total = tl.zeros((width,), tl.float32)
         gain = tl.zeros((tile,), tl.float32)
-        for at in range(start, stop, tile):
-            entries = at + tl.arange(0, tile)
+        for first_entry in range(start, stop, tile):
+            entries = first_entry + tl.arange(0, tile)
             present = entries < stop
             receiver = tl.load(receivers + entries, mask=present, other=0)
             place = receiver
@@ -184,59 +185,61 @@ def to_sets(
             weight = tl.where(present, weight, 0.0)
             center = tl.load(centers + grad_base + place, mask=present, other=0.0)
             mask = present[:, None] & inside[None, :]
-            near = tl.load(rows + (base + column)[:, None] * dim + numbers[None, :], mask=mask, other=0.0)
+            neighbor = tl.load(rows + (base + column)[:, None] * dim + numbers[None, :], mask=mask, other=0.0)
             grad = tl.load(grads + (grad_base + place)[:, None] * dim + numbers[None, :], mask=mask, other=0.0)
-            near_along = tl.sum(near * unit[None, :], axis=1)
+            neighbor_along = tl.sum(neighbor * unit[None, :], axis=1)
             grad_along = tl.sum(grad * unit[None, :], axis=1)
-            both = tl.sum(near * grad, axis=1)
-            gain += weight * (both - 2.0 * near_along * grad_along - center)
-            turned = near_along[:, None] * grad + grad_along[:, None] * near
+            both = tl.sum(neighbor * grad, axis=1)
+            gain += weight * (both - 2.0 * neighbor_along * grad_along - center)
+            turned = neighbor_along[:, None] * grad + grad_along[:, None] * neighbor
             total += tl.sum(weight[:, None] * turned, axis=0)
         tl.atomic_add(out + own_set * dim + numbers, -2.0 * total, mask=inside)
         tl.atomic_add(out_logits + block * num_sets + own_set, tl.sum(gain, axis=0))
 
 
-# Work on rows, number by number. What dropout drops follows from a number `noise` on the device and from where a value
-# stands, so that the gradient drops the same without anything being kept: half of a random word of 32 bits decides on a
-# value of the rows, the other half on one of the means.
+# Elementwise kernels. Dropout is a function of the seed `noise` on the device and of a value's index, so the backward
+# pass drops the same values and no mask is kept. In `_difference`, one half of a random 32-bit word decides on the
+# value of the row and the other half on the value of the mean.
 
 
 @triton.jit
 def _tanh(x):
-    """Between -1 and 1 also where the exponential is infinite."""
+    """Hyperbolic tangent; the exponent is never positive, so nothing overflows."""
     power = tl.exp(-2.0 * tl.abs(x))
     size = (1.0 - power) / (1.0 + power)
     return tl.where(x < 0, -size, size)
 
 
 @triton.jit
-def _apart(rows, sums, degrees, noise, at, row, inside, hidden, scale):
-    """Row minus mean of neighbours after dropout, and the factors of dropout."""
-    own = tl.load(rows + at, mask=inside, other=0.0)
-    near = tl.load(sums + at, mask=inside, other=0.0)
+def _difference(rows, sums, degrees, noise, offsets, row, inside, hidden, scale):
+    """Row minus mean of the neighbours' rows after dropout, with its inputs and the factors of dropout."""
+    own = tl.load(rows + offsets, mask=inside, other=0.0)
+    neighbor = tl.load(sums + offsets, mask=inside, other=0.0)
     degree = tl.load(degrees + row, mask=inside, other=0.0)
-    word = tl.randint(tl.load(noise), at)
+    word = tl.randint(tl.load(noise), offsets)
     keep_own = tl.where((word & 0xFFFF) >= hidden, scale, 0.0)
-    keep_near = tl.where(((word >> 16) & 0xFFFF) >= hidden, scale, 0.0)
+    keep_neighbor = tl.where(((word >> 16) & 0xFFFF) >= hidden, scale, 0.0)
     has_neighbors = tl.where(degree > 0, 1.0, 0.0)
-    apart = (keep_own * own - keep_near * near / tl.maximum(degree, 1.0)) * has_neighbors
-    return own, near, degree, apart, keep_own, keep_near
+    difference = (keep_own * own - keep_neighbor * neighbor / tl.maximum(degree, 1.0)) * has_neighbors
+    return own, neighbor, degree, difference, keep_own, keep_neighbor
 
 
 @triton.jit
 def first_layers(
     out, loss, rows, sums, relation_sums, degrees, num_incident, noise, count, dim, hidden, scale, size: tl.constexpr
 ):  # fmt: skip
-    """The first hidden rows of both blocks, and for each program its part of the reconstruction loss."""
-    at = tl.program_id(0).to(tl.int64) * size + tl.arange(0, size)
-    inside = at < count
-    row = at // dim
-    own, near, degree, apart, _, _ = _apart(rows, sums, degrees, noise, at, row, inside, hidden, scale)
-    of_relations = tl.load(relation_sums + at, mask=inside, other=0.0)
+    """The first hidden rows of both blocks, and each program's part of the reconstruction loss."""
+    offsets = tl.program_id(0).to(tl.int64) * size + tl.arange(0, size)
+    inside = offsets < count
+    row = offsets // dim
+    own, neighbor, degree, difference, _, _ = _difference(
+        rows, sums, degrees, noise, offsets, row, inside, hidden, scale
+    )
+    of_relations = tl.load(relation_sums + offsets, mask=inside, other=0.0)
     incident = tl.load(num_incident + row, mask=inside, other=0.0)
-    tl.store(out + at, _tanh((own + near) / (degree + 1.0)), mask=inside)
-    tl.store(out + count + at, _tanh(of_relations / tl.maximum(incident, 1.0)), mask=inside)
-    tl.store(loss + tl.program_id(0), tl.sum(tl.where(inside, apart * apart, 0.0), axis=0))
+    tl.store(out + offsets, _tanh((own + neighbor) / (degree + 1.0)), mask=inside)
+    tl.store(out + count + offsets, _tanh(of_relations / tl.maximum(incident, 1.0)), mask=inside)
+    tl.store(loss + tl.program_id(0), tl.sum(tl.where(inside, difference * difference, 0.0), axis=0))
 
 
 @triton.jit
@@ -244,49 +247,51 @@ def first_layers_back(
     out_rows, out_sums, out_relations, grads, loss_grad, first, rows, sums, degrees, num_incident, noise,
     count, dim, hidden, scale, size: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of rows, of sums over neighbours and of sums over relation rows."""
-    at = tl.program_id(0).to(tl.int64) * size + tl.arange(0, size)
-    inside = at < count
-    row = at // dim
-    _, _, degree, apart, keep_own, keep_near = _apart(rows, sums, degrees, noise, at, row, inside, hidden, scale)
-    value = tl.load(first + at, mask=inside, other=0.0)
-    through = tl.load(grads + at, mask=inside, other=0.0) * (1.0 - value * value) / (degree + 1.0)
-    pull = 2.0 * tl.load(loss_grad) * apart
-    tl.store(out_rows + at, through + pull * keep_own, mask=inside)
-    tl.store(out_sums + at, through - pull * keep_near / tl.maximum(degree, 1.0), mask=inside)
-    value = tl.load(first + count + at, mask=inside, other=0.0)
+    """Gradients of `first_layers` with respect to rows, sums over neighbours and sums over relation rows."""
+    offsets = tl.program_id(0).to(tl.int64) * size + tl.arange(0, size)
+    inside = offsets < count
+    row = offsets // dim
+    _, _, degree, difference, keep_own, keep_neighbor = _difference(
+        rows, sums, degrees, noise, offsets, row, inside, hidden, scale
+    )
+    value = tl.load(first + offsets, mask=inside, other=0.0)
+    through = tl.load(grads + offsets, mask=inside, other=0.0) * (1.0 - value * value) / (degree + 1.0)
+    pull = 2.0 * tl.load(loss_grad) * difference
+    tl.store(out_rows + offsets, through + pull * keep_own, mask=inside)
+    tl.store(out_sums + offsets, through - pull * keep_neighbor / tl.maximum(degree, 1.0), mask=inside)
+    value = tl.load(first + count + offsets, mask=inside, other=0.0)
     incident = tl.load(num_incident + row, mask=inside, other=0.0)
-    through = tl.load(grads + count + at, mask=inside, other=0.0) * (1.0 - value * value)
-    tl.store(out_relations + at, through / tl.maximum(incident, 1.0), mask=inside)
+    through = tl.load(grads + count + offsets, mask=inside, other=0.0) * (1.0 - value * value)
+    tl.store(out_relations + offsets, through / tl.maximum(incident, 1.0), mask=inside)
 
 
 @triton.jit
 def hide(out, values, noise, count, hidden, scale, size: tl.constexpr):
-    """Values with some set to zero and the others scaled up; the gradient is the same."""
-    at = tl.program_id(0).to(tl.int64) * size + tl.arange(0, size)
-    inside = at < count
-    word = tl.randint(tl.load(noise) + 1, at)
-    value = tl.load(values + at, mask=inside, other=0.0)
-    tl.store(out + at, tl.where((word & 0xFFFF) >= hidden, value * scale, 0.0), mask=inside)
+    """Dropout: some values are set to zero and the others scaled up; the gradient is computed by the same kernel."""
+    offsets = tl.program_id(0).to(tl.int64) * size + tl.arange(0, size)
+    inside = offsets < count
+    word = tl.randint(tl.load(noise) + 1, offsets)
+    value = tl.load(values + offsets, mask=inside, other=0.0)
+    tl.store(out + offsets, tl.where((word & 0xFFFF) >= hidden, value * scale, 0.0), mask=inside)
 
 
 @triton.jit
 def rmsprop(rows, squares, grads, rate, count, alpha, eps, size: tl.constexpr):
-    """One step of RMSprop without momentum."""
-    at = tl.program_id(0).to(tl.int64) * size + tl.arange(0, size)
-    inside = at < count
-    grad = tl.load(grads + at, mask=inside, other=0.0)
-    square = alpha * tl.load(squares + at, mask=inside, other=0.0) + (1.0 - alpha) * grad * grad
-    value = tl.load(rows + at, mask=inside, other=0.0)
-    tl.store(squares + at, square, mask=inside)
-    tl.store(rows + at, value - tl.load(rate) * grad / (tl.sqrt(square) + eps), mask=inside)
+    """One step of RMSprop without momentum, in place."""
+    offsets = tl.program_id(0).to(tl.int64) * size + tl.arange(0, size)
+    inside = offsets < count
+    grad = tl.load(grads + offsets, mask=inside, other=0.0)
+    square = alpha * tl.load(squares + offsets, mask=inside, other=0.0) + (1.0 - alpha) * grad * grad
+    value = tl.load(rows + offsets, mask=inside, other=0.0)
+    tl.store(squares + offsets, square, mask=inside)
+    tl.store(rows + offsets, value - tl.load(rate) * grad / (tl.sqrt(square) + eps), mask=inside)
 
 
 @triton.jit
 def weigh(
-    z, losses, slopes, means, missing, counts, left, right, stride, num_columns, sharp, shift, width: tl.constexpr
+    z, losses, slopes, means, missing, counts, left, right, stride, num_columns, scale, shift, width: tl.constexpr
 ):
-    """`losses._weigh` of one row: centred z become weights, in place; its loss and slope."""
+    """Compute `losses._weigh` for one row: the centred z become weights, in place; store loss and slope."""
     row = tl.program_id(0)
     columns = tl.arange(0, width)
     inside = columns < num_columns
@@ -298,7 +303,7 @@ def weigh(
     value = tl.where(own, -mean, value)
     square_sum = tl.sum(tl.where(inside, value * value, 0.0), axis=0) + absent * mean * mean
     deviation = tl.sqrt(square_sum / tl.load(counts + row))
-    sharpness = sharp / tl.maximum(deviation, 1.0842022e-19)
+    sharpness = scale / tl.maximum(deviation, 1.0842022e-19)
     zero = -mean * sharpness
     largest = tl.maximum(tl.max(tl.where(inside, value, float("-inf")), axis=0) * sharpness, zero)
     value = tl.exp(value * sharpness - largest)

@@ -1,11 +1,11 @@
-"""Compute an encoder's layers over a graph too large for one piece, a range of nodes at a time (section 5).
+"""Compute an encoder's layers over a large graph, a range of nodes at a time (section 5).
 
-In: rows of one layer for all nodes, a `GraphStructure` in main memory. Out: the rows of the next layer, in an array of
-the caller's, which may be mapped from a file. The result is that of the one-piece layer.
+In: rows of one layer for all nodes, a `GraphStructure` in main memory. Out: the rows of the next layer, in an array
+that the caller provides, which may be mapped from a file. The result is the result of `message_passing`.
 The idea: a layer reads only the layer before it, so a range of nodes needs the rows of these nodes and of their
-neighbours. What is computed for each pair or slot is a number, not a row, and stays whole in main memory.
-Cost: the arithmetic of the one-piece layer, and one more gather of rows. Memory: one layer, a few numbers for each
-pair, and about `chunk_bytes` of rows on the device; the rows of one node's neighbours are never split.
+neighbours. The values of pairs and slots are single numbers, which are kept for the whole graph in main memory.
+Cost: the arithmetic of `message_passing`, and one more gather of rows. Memory: one layer, a few numbers for each pair,
+and about `chunk_bytes` of rows on the device; the rows of one node's neighbours are never split.
 """
 
 from __future__ import annotations
@@ -30,16 +30,19 @@ __all__ = ["Finish", "Layers", "Rows", "as_tensor", "node_ranges"]
 
 Rows = Tensor | FloatArray
 Range = tuple[int, int]
-# From the finished sums or means (k, d) of some nodes, and how many entries (k,) each had, to their rows.
+# From sums or means (k, d) of some nodes, and the number of entries (k,) of each node, to the nodes' rows.
 Finish = Callable[[Tensor, Tensor], Tensor]
 
-_ROWS_ALIVE = 3  # rows of one range in memory at the same time, about: gathered, summed, finished
+_NUM_COPIES = 3  # arrays of rows of one range in memory at the same time, about: gathered, summed, finished
 
 
 def node_ranges(ptr: IntArray, row_bytes: int, chunk_bytes: int) -> Iterator[Range]:
-    """Ranges of nodes whose rows and CSR entries, `row_bytes` each, fit into `chunk_bytes`; at least one node each."""
+    """Split the nodes into ranges whose rows and CSR entries, `row_bytes` each, fit into `chunk_bytes`.
+
+    A range has at least one node.
+    """
     num_nodes = len(ptr) - 1
-    cost = (ptr.astype(np.int64) + np.arange(num_nodes + 1)) * row_bytes * _ROWS_ALIVE
+    cost = (ptr.astype(np.int64) + np.arange(num_nodes + 1)) * row_bytes * _NUM_COPIES
     start = 0
     while start < num_nodes:
         stop = int(np.searchsorted(cost, cost[start] + chunk_bytes, side="right")) - 1
@@ -50,9 +53,9 @@ def node_ranges(ptr: IntArray, row_bytes: int, chunk_bytes: int) -> Iterator[Ran
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """Layers over a graph whose `structure` is in main memory; a range takes about `chunk_bytes` on the `device`.
+    """Computes layers over a graph whose `structure` is in main memory; a range needs about `chunk_bytes` on `device`.
 
-    `send`: the graph is large enough for its ranges to be computed by the workers of a cluster.
+    `send`: whether ranges are sent to the workers of a cluster, if there is one.
     """
 
     structure: GraphStructure
@@ -83,11 +86,11 @@ class Layers:
     def reflected_sums(
         self, rows: FloatArray, relations: Tensor, logits: Tensor, outputs: FloatArray, finish: Finish
     ) -> None:
-        """Write what `reflected_sum` of `message_passing` gives for `rows` (n, d), finished, into `outputs` (n, d)."""
+        """Write `message_passing.reflected_sum` of `rows` (n, d), finished, into `outputs` (n, d)."""
         structure, source, vectors = self.structure, self._source(rows), _shareable(relations)
         weights = attention(logits.cpu(), structure)
         along = torch.empty(structure.num_slots, dtype=relations.dtype)
-        with progress("reflected sums", 2 * structure.num_nodes, "nodes") as work:  # each node is passed twice
+        with progress("reflected sums", 2 * structure.num_nodes, "nodes") as work:  # every node is visited twice
             slots = _pattern(structure.slot_ptr, structure.slot_inverse_sets)
             ranges = list(node_ranges(slots.ptr, source.row_bytes, self.chunk_bytes))
             for (start, stop), products in self._by_range(slot_products, ranges, source, vectors, slots):
@@ -108,20 +111,20 @@ class Layers:
                 work.advance(stop - start)
 
     def transform(self, rows: FloatArray, function: Callable[[Tensor], Tensor], send: bool = True) -> None:
-        """Replace `rows` (n, w) by what `function` computes from them, range by range."""
+        """Replace `rows` (n, w) by `function` of them, range by range."""
         step = max(1, self.chunk_bytes // (16 * rows.shape[1]))  # four copies of float32 fit into `chunk_bytes`
         ranges = [(start, min(start + step, len(rows))) for start in range(0, len(rows), step)]
         pieces = ((rows[start:stop],) for start, stop in ranges)
-        found = map_pieces(transformed, pieces, function, self.device, send=send and self.send, own_threads=True)
+        results = map_pieces(transformed, pieces, function, self.device, send=send and self.send, own_threads=True)
         with progress("rows", len(rows), "nodes") as work:
-            for (start, stop), changed in zip(ranges, found, strict=True):
-                rows[start:stop] = changed
+            for (start, stop), result in zip(ranges, results, strict=True):
+                rows[start:stop] = result
                 work.advance(stop - start)
 
     def _by_range(
         self, function: Callable[..., FloatArray], ranges: Sequence[Range], *shared: Any
     ) -> Iterator[tuple[Range, FloatArray]]:
-        """Each range with its result; PyTorch takes all processors for one, so here one follows the other."""
+        """Compute every range, in order; on this machine one at a time, since PyTorch uses all processors for it."""
         return zip(ranges, map_pieces(function, ranges, *shared, send=self.send, own_threads=True), strict=True)
 
     def _source(self, rows: Rows) -> RowSource:
@@ -130,7 +133,7 @@ class Layers:
 
 @dataclass(frozen=True, eq=False)
 class RowSource:
-    """Rows (n, d) of all nodes, on the device as a whole if they take at most half a chunk, else fetched as needed."""
+    """Rows (n, d) of all nodes: copied to the device once if they take at most half a chunk, else fetched as needed."""
 
     rows: Rows
     device: torch.device
@@ -151,7 +154,7 @@ class RowSource:
         return self._tensor.to(self.device).contiguous() if fits else None
 
     def take(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows that contain those of `ids` (k,), and where in them each is, both on the device."""
+        """Rows on the device that include the rows of `ids` (k,), and the index of each id among these rows."""
         if self._resident is not None:
             return self._resident, ids.to(self.device)
         distinct, indices = torch.unique(ids, return_inverse=True)
@@ -172,7 +175,7 @@ class Pattern:
     values: FloatArray | None = None
 
     def part(self, start: int, stop: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-        """Offsets, from 0 and on the device, columns, and values on the device, of a range of rows."""
+        """Offsets (from 0, on the device), columns (in main memory) and values (on the device) of a range of rows."""
         first, last = int(self.ptr[start]), int(self.ptr[stop])
         offsets = torch.from_numpy(self.ptr[start : stop + 1] - first).to(device)
         columns = read_only_tensor(self.columns[first:last])
@@ -183,7 +186,7 @@ class Pattern:
 
 @torch.no_grad()
 def neighborhood_rows(start: int, stop: int, source: RowSource, pairs: Pattern, finish: Finish) -> FloatArray:
-    """Mean of the rows of each of these nodes and its neighbours, finished."""
+    """Mean of the rows of a node and its neighbours, for each node of a range, finished."""
     ptr, neighbors, ones = pairs.part(start, stop, source.device)
     table, columns = source.take(neighbors)
     sums = sparse_product(ptr, columns, ones, table) + source.part(start, stop)
@@ -195,7 +198,7 @@ def neighborhood_rows(start: int, stop: int, source: RowSource, pairs: Pattern, 
 def incidence_rows(
     start: int, stop: int, relation_rows: Rows, incidences: Pattern, finish: Finish, device: torch.device
 ) -> FloatArray:
-    """Mean of the distinct relation rows (2R, d) at each of these nodes, finished."""
+    """Mean of the distinct relation rows (2R, d) at each node of a range, finished."""
     ptr, columns, ones = incidences.part(start, stop, device)
     counts = ptr.diff()
     sums = sparse_product(ptr, columns.to(device), ones, as_tensor(relation_rows).to(device))
@@ -204,7 +207,7 @@ def incidence_rows(
 
 @torch.no_grad()
 def slot_products(start: int, stop: int, source: RowSource, relations: Rows, slots: Pattern) -> FloatArray:
-    """Product of each node's row with the unit vector (S, d) of each set it sends by, for the slots of these nodes."""
+    """Product of a node's row with the unit vector (S, d) of a set it sends by, for all slots of a range of nodes."""
     ptr, sets, _ = slots.part(start, stop, source.device)
     vectors = as_tensor(relations).to(source.device)
     return _on_host(sampled_product(ptr, sets.to(source.device), source.part(start, stop), vectors))
@@ -214,7 +217,10 @@ def slot_products(start: int, stop: int, source: RowSource, relations: Rows, slo
 def reflected_rows(
     start: int, stop: int, source: RowSource, relations: Rows, pairs: Pattern, slots: Pattern, finish: Finish
 ) -> FloatArray:
-    """Reflected and weighted sums of these nodes, finished, by what each pair weighs and what each slot receives."""
+    """Sums of reflected and weighted neighbours of a range of nodes, finished.
+
+    The values of `pairs` are attention weights, the values of `slots` the weighted products that a slot receives.
+    """
     device = source.device
     ptr, neighbors, weights = pairs.part(start, stop, device)
     table, columns = source.take(neighbors)
@@ -227,7 +233,7 @@ def reflected_rows(
 
 @torch.no_grad()
 def transformed(rows: FloatArray, function: Callable[[Tensor], Tensor], device: torch.device) -> FloatArray:
-    """What `function` computes from rows (k, w)."""
+    """Apply `function` to rows (k, w) on the device."""
     return _on_host(function(read_only_tensor(rows).to(device)))
 
 
@@ -236,7 +242,7 @@ def _pattern(ptr: Tensor, columns: Tensor, values: Tensor | None = None) -> Patt
 
 
 def _shareable(rows: Rows) -> Rows:
-    """Rows as pieces share them: an array in one piece, which a worker maps; on a GPU they stay where they are."""
+    """Rows in a form that pieces can share: a contiguous array in main memory, or a tensor on a GPU, unchanged."""
     if isinstance(rows, Tensor):
         if rows.device.type != "cpu":
             return rows
@@ -245,7 +251,7 @@ def _shareable(rows: Rows) -> Rows:
 
 
 def as_tensor(rows: Rows) -> Tensor:
-    """A tensor over the same rows, which may be mapped from a file; nothing is copied."""
+    """A tensor that shares the memory of the rows, which may be mapped from a file."""
     return rows if isinstance(rows, Tensor) else read_only_tensor(rows)
 
 

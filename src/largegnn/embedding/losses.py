@@ -1,19 +1,20 @@
-"""Compute what training minimises: alignment, cross-subgraph negatives, reconstruction (section 5.3 of the paper).
+"""Compute the losses of training: alignment, cross-subgraph negatives, reconstruction (section 5.3 of the paper).
 
-In: a `StepContext`. Out: a number with its gradient, or None where a step adds nothing. `train.losses` weighs `LOSSES`.
+In: a `StepContext`. Out: a scalar with its gradient, or None if there is nothing to add in this step. The weights of
+the functions in `LOSSES` are the setting `train.losses`.
 The idea: for an anchor x with partner y and candidates j, d the squared Euclidean distance,
 
     z_j = d(x, y) - d(x, j) + gamma,  z = 0 for x and y themselves;    loss = LSE_j(scale * standardised z_j + shift)
 
-standardised with the mean and deviation of the row, through which no gradient flows. The two zeros make a soft hinge:
-candidates farther away than the partner by gamma weigh nothing. The loss is a mean over anchors, so rows are taken a
-few at a time, and their part of the gradient is computed at once: no (batch x nodes) array is kept.
+standardised with the mean and standard deviation of the row, through which no gradient flows. The two zeros make a soft
+hinge: a candidate farther from x than y by more than gamma has little weight. The loss is a mean over anchors, so it
+and its gradient are computed for a chunk of anchors at a time: no (batch x nodes) array is kept.
 Cost: three products of anchors with candidates in D dimensions; memory `chunk_bytes`, besides the gradient itself.
 
 # Paper: hard negatives by log-sum-exp, all nodes of the subgraph as candidates, gamma 1; input rows for the other two.
-# Departs: the printed signs reward closeness to negatives, they are reversed; distances instead of inner products,
-#     as in the authors' code; candidates may be a sample, which always keeps both zeros. The cross-subgraph loss has no
-#     positive term in print; here it is the distance of the seed's own two rows, as in the alignment loss.
+# Departs: the printed signs reward closeness to negatives, so they are reversed; distances instead of inner products,
+#     as in the authors' code; candidates may be a sample, to which both zeros are always added. The paper's
+#     cross-subgraph loss has no positive term; here it is the distance of the seed's own two rows, as for alignment.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from largegnn.embedding.feeding import ReadySubgraph
-from largegnn.embedding.fused import MOST_COLUMNS, has_kernels, weigh_
+from largegnn.embedding.fused import MAX_COLUMNS, has_kernels, weigh_
 from largegnn.embedding.message_passing import gather_mean
 from largegnn.embedding.sampling import dropout
 from largegnn.embedding.structure import GraphStructure
@@ -44,24 +45,24 @@ __all__ = [
     "FixedShape",
     "HardNegatives",
     "Loss",
-    "OtherRows",
+    "SampledRows",
     "StepContext",
     "alignment_loss",
     "cross_negative_loss",
-    "fixed_alignment_loss",
+    "fixed_shape_alignment_loss",
     "losses_in_order",
     "printed_cross_loss",
     "reconstruction_loss",
 ]
 
 _CHUNK_BYTES = 8 * 2**20
-_ALIGNED = 8
-_NOTHING = -40.0  # e to this power is lost in the rounding of 1, in double precision too
+_ALIGNMENT = 8  # columns: matrix products on a GPU are faster if their dimensions are multiples of this
+_MIN_EXPONENT = -40.0  # exp of it added to 1 gives 1, in double precision too
 
 
 @dataclass(frozen=True, eq=False)
-class OtherRows:
-    """Some entities (c,), ascending, and their input rows (c, d)."""
+class SampledRows:
+    """A sample of entities (c,), ascending, and their input rows (c, d)."""
 
     entities: Tensor
     rows: Tensor
@@ -69,16 +70,16 @@ class OtherRows:
 
 @dataclass(frozen=True, eq=False)
 class StepContext:
-    """The input of all losses of a step: k entities of a subgraph, b of its seeds, the encoder's outputs for m nodes.
+    """The input of the losses in one step: k entities of a subgraph, b of its seeds, encoder outputs for m nodes.
 
     - `subgraph`: structure, global ids (k,) ascending, all seeds of the subgraph
     - `rows` (k, d): the input rows of its entities; `relation_rows` (2R, d). Gradients flow to both
     - `seeds` (b, 2): the seeds of this step in local ids, that is, as indices into `rows`
     - `outputs` (m, D): the encoder's outputs after dropout; `seeds_in_outputs` (b, 2) and `negatives_in_outputs` (c,)
-      are indices into them, None means that all outputs are negatives
-    - `entity_table` (n, d): the input rows of all entities, without gradient. Where tables are shared with other
-      machines these are the rows of some entities drawn at random, `table_entities` (n,) ascending; None means all
-    - `generator`: where everything random is drawn from
+      are indices into `outputs`, and None means that all outputs are negatives
+    - `entity_table` (n, d): the input rows of all entities, without gradient. On a cluster, the input rows of a random
+      sample of entities, whose ids are `table_entities` (n,), ascending; None means all entities
+    - `generator`: the source of all random draws
     """
 
     subgraph: ReadySubgraph[GraphStructure]
@@ -98,9 +99,9 @@ Loss = Callable[[StepContext], Tensor | None]
 
 
 def alignment(context: StepContext) -> Tensor:
-    """Pull the two ends of a seed together, away from other nodes of the subgraph."""
-    shape = HardNegatives.of(context.options, context.options.gamma)
-    return alignment_loss(context.outputs, context.seeds_in_outputs, context.negatives_in_outputs, shape)
+    """Pull the two ends of a seed together, and push them away from other nodes of the subgraph."""
+    constants = HardNegatives.of(context.options, context.options.gamma)
+    return alignment_loss(context.outputs, context.seeds_in_outputs, context.negatives_in_outputs, constants)
 
 
 def reconstruction(context: StepContext) -> Tensor:
@@ -110,7 +111,10 @@ def reconstruction(context: StepContext) -> Tensor:
 
 
 def cross_subgraph(context: StepContext) -> Tensor | None:
-    """Push the input rows of seeds away from those of entities outside the subgraph; None if all drawn are inside."""
+    """Push the input rows of seeds away from the rows of entities outside the subgraph.
+
+    None if all sampled entities are inside the subgraph.
+    """
     outside, seeds = _outside_rows(context), context.seeds
     if not len(outside):
         return None
@@ -119,14 +123,15 @@ def cross_subgraph(context: StepContext) -> Tensor | None:
 
 
 def cross_subgraph_printed(context: StepContext) -> Tensor | None:
-    """Push the input rows of all entities of the subgraph away from those outside, as the paper prints it."""
+    """Push the input rows of all entities of the subgraph away from the rows of entities outside, as in the paper."""
     outside = _outside_rows(context)
     if not len(outside):
         return None
     return printed_cross_loss(context.rows, outside, chunk_bytes=_chunk_bytes(context.options))
 
 
-# In the order in which a step draws at random, whatever the order of the settings; a loss of weight 0 draws nothing.
+# The order in which a step computes them, whatever the order in the settings, since losses draw random numbers.
+# A loss with weight 0 is not computed and draws nothing.
 LOSSES: dict[str, Loss] = {
     "alignment": alignment,
     "reconstruction": reconstruction,
@@ -136,9 +141,9 @@ LOSSES: dict[str, Loss] = {
 
 
 def losses_in_order(weights: Mapping[str, float]) -> list[tuple[str, float, Loss]]:
-    """Name, weight and function of each loss that has a weight: those of `LOSSES` in their order, then others by name.
+    """List name, weight and function of each loss with a weight: losses of `LOSSES` in order, then others by name.
 
-    A name `module:function` is a loss of the user's.
+    A name `module:function` is a loss that the user has written.
     """
     names = [*LOSSES, *sorted(weights.keys() - LOSSES.keys())]
     return [(name, weights[name], _loss_of(name)) for name in names if weights.get(name)]
@@ -148,7 +153,7 @@ def _loss_of(name: str) -> Loss:
     if name in LOSSES:
         return LOSSES[name]
     try:
-        # Without a colon a name would be that of a module.
+        # Without a colon, `resolve_name` would take the name for a module; with one in front it raises ValueError.
         loss: Loss = pkgutil.resolve_name(name if ":" in name else f":{name}")
     except (ValueError, ImportError, AttributeError) as error:
         raise InputError(
@@ -160,7 +165,7 @@ def _loss_of(name: str) -> Loss:
 
 
 def _outside_rows(context: StepContext) -> Tensor:
-    """Input rows of entities outside the subgraph: of some drawn from all, those that are not in it."""
+    """Sample entities from the table, and return the input rows of the sampled entities outside the subgraph."""
     table, entities = context.entity_table, context.subgraph.entities
     drawn = torch.randint(
         len(table), (context.options.cross_negatives,), generator=context.generator, device=entities.device
@@ -174,7 +179,7 @@ def _outside_rows(context: StepContext) -> Tensor:
 
 @dataclass(frozen=True)
 class HardNegatives:
-    """The constants of the loss."""
+    """The constants of the hard-negative loss."""
 
     gamma: float = 1.0
     scale: float = 30.0
@@ -183,7 +188,7 @@ class HardNegatives:
 
     @classmethod
     def of(cls, options: TrainSettings, gamma: float) -> HardNegatives:
-        """Those of a training run, with this margin."""
+        """The constants of a training run, with the margin `gamma`."""
         return cls(gamma, options.scale, options.shift, _chunk_bytes(options))
 
 
@@ -191,32 +196,33 @@ _DEFAULT = HardNegatives()
 
 
 def _chunk_bytes(options: TrainSettings) -> int:
-    """Bytes of (batch x nodes) values alive at once: a small share of the memory allowed."""
+    """Bytes of (batch x nodes) values in memory at once: a small share of the memory allowed."""
     return max(1 << 22, min(1 << 30, options.memory_bytes // 64))
 
 
 @dataclass(frozen=True, eq=False)
 class FixedShape:
-    """The seeds and candidates that count in a loss over arrays of a fixed size.
+    """Which seeds and candidates count in a loss over arrays of a fixed size.
 
-    `shares` (b,): the weight of each seed, one over their number, or 0 for padding. `kept` (m,): 1 for a candidate,
-    0 for padding; None: all are candidates.
+    `shares` (b,): the weight of each seed, 1 / number of seeds, or 0 for padding. `is_candidate` (m,): 1 for a
+    candidate, 0 for padding; None means that all rows are candidates.
     """
 
     shares: Tensor
-    kept: Tensor | None = None
+    is_candidate: Tensor | None = None
 
 
 def alignment_loss(
     outputs: Tensor,
     seeds: Tensor,
     negatives: Tensor | None,
-    shape: HardNegatives = _DEFAULT,
+    constants: HardNegatives = _DEFAULT,
 ) -> Tensor:
-    """Hard-negative loss of `seeds` (b, 2) against `negatives` (m,), all indices into `outputs` (n, D).
+    """Hard-negative loss of `seeds` (b, 2) against distinct `negatives` (m,), all indices into `outputs` (n, D).
 
-    From the left to all negatives plus from the right, mean over seeds. `negatives` are distinct; None means all n.
-    A seed's own two nodes among them count as the zeros, which exist in any case.
+    The loss of the left ends as anchors plus the loss of the right ends, mean over seeds. If `negatives` is None, all n
+    outputs are negatives. Where a seed's own two nodes are among the negatives, they are the two zeros, which are
+    added in any case.
     """
     candidates = outputs if negatives is None else outputs.index_select(0, negatives)
     index_of = torch.arange(len(outputs), device=outputs.device)
@@ -225,42 +231,43 @@ def alignment_loss(
         index_of[negatives] = torch.arange(len(negatives), device=outputs.device)
     ends = seeds.t().flatten()
     rows = outputs.index_select(0, ends).view(2, len(seeds), -1)
-    return _loss(rows, candidates, index_of.index_select(0, ends).view(2, len(seeds)), shape)
+    return _loss(rows, candidates, index_of.index_select(0, ends).view(2, len(seeds)), constants)
 
 
-def fixed_alignment_loss(
+def fixed_shape_alignment_loss(
     outputs: Tensor,
     indices: Tensor,
     fixed: FixedShape,
-    shape: HardNegatives,
+    constants: HardNegatives,
 ) -> Tensor:
-    """`alignment_loss` of outputs (2 b + m, D): those of the seeds' left ends, of their right ends, of the negatives.
+    """`alignment_loss` of outputs (2 b + m, D): the seeds' left ends, then their right ends, then the negatives.
 
-    `indices` (2, b): where each end is among the negatives, or -1.
+    `indices` (2, b): the index of each end among the negatives, or -1.
     """
     rows, candidates = outputs[: indices.numel()].view(*indices.shape, -1), outputs[indices.numel() :]
-    return _loss(rows, candidates, indices, shape, fixed)
+    return _loss(rows, candidates, indices, constants, fixed)
 
 
 def cross_negative_loss(
     seed_rows: Tensor,
     outside_rows: Tensor,
-    shape: HardNegatives = _DEFAULT,
+    constants: HardNegatives = _DEFAULT,
     fixed: FixedShape | None = None,
 ) -> Tensor:
-    """Push the input rows of seeds (b, 2, d) away from those of entities outside the subgraph (m, d).
+    """Push the input rows of seeds (b, 2, d) away from the rows of entities outside the subgraph (m, d).
 
     The outside rows get no gradient.
     """
     rows = seed_rows.transpose(0, 1).contiguous()
     indices = torch.full(rows.shape[:2], -1, dtype=torch.int64, device=rows.device)
-    return _loss(rows, outside_rows.detach(), indices, shape, fixed)
+    return _loss(rows, outside_rows.detach(), indices, constants, fixed)
 
 
 def _loss(
-    rows: Tensor, candidates: Tensor, indices: Tensor, shape: HardNegatives, fixed: FixedShape | None = None
+    rows: Tensor, candidates: Tensor, indices: Tensor, constants: HardNegatives, fixed: FixedShape | None = None
 ) -> Tensor:
-    result: Tensor = _HardNegativeLoss.apply(rows, candidates, indices, shape, fixed)  # type: ignore[no-untyped-call]
+    """The hard-negative loss; parameters as in `_hard_negatives`."""
+    result: Tensor = _HardNegativeLoss.apply(rows, candidates, indices, constants, fixed)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -269,7 +276,7 @@ def reconstruction_loss(
 ) -> Tensor:
     """Mean over all n nodes of ||dropout(row) - dropout(mean of the neighbours' rows)||^2, summed over dimensions.
 
-    A node without neighbours adds nothing but still counts in the mean. `entity_rows` (n, d); gradient flows to both.
+    A node without neighbours adds nothing but counts in the mean. `entity_rows` (n, d) get the gradient of both terms.
     """
     pattern = (structure.pair_ptr, structure.neighbors)
     means = dropout(gather_mean(entity_rows, *pattern, *pattern), rate, generator)
@@ -278,88 +285,95 @@ def reconstruction_loss(
 
 
 def printed_cross_loss(rows: Tensor, outside_rows: Tensor, *, chunk_bytes: int = _CHUNK_BYTES) -> Tensor:
-    """log(1 + sum over all i of the subgraph's rows (k, d), all j of those outside (m, d), of exp(x_i . y_j)).
+    """The loss log(1 + sum of exp(x_i . y_j) over all rows x_i (k, d) of the subgraph and y_j (m, d) outside it).
 
-    Ours compares the two ends of seeds with entities outside and pulls the two together; this one only pushes, and all
-    entities alike. The outside rows get no gradient.
+    `cross_negative_loss` pushes only the seeds away and pulls their two ends together; this loss pushes all entities
+    and pulls none together. The outside rows get no gradient.
 
     # Paper: inner products of input rows, all entities of the subgraph, no positive term.
-    # Departs: the printed signs reward closeness, they are reversed; all entities share one sample.
+    # Departs: the printed signs reward closeness, so they are reversed; all entities share one sample.
     """
     result: Tensor = _PrintedCrossLoss.apply(rows, outside_rows, chunk_bytes)  # type: ignore[no-untyped-call]
     return result
 
 
 class _HardNegativeLoss(torch.autograd.Function):
-    """The loss with both its gradients, which are computed at once; that of candidates only where it is needed."""
+    """The hard-negative loss, whose gradients are computed in the forward pass, chunk by chunk."""
 
     @staticmethod
     def forward(
-        ctx: Any, rows: Tensor, candidates: Tensor, indices: Tensor, shape: HardNegatives, fixed: FixedShape | None
+        ctx: Any, rows: Tensor, candidates: Tensor, indices: Tensor, constants: HardNegatives, fixed: FixedShape | None
     ) -> Tensor:
-        with_grad, move_candidates, *_ = ctx.needs_input_grad
-        loss, *grads = _hard_negatives(rows, candidates, indices, shape, with_grad, move_candidates, fixed)
-        ctx.save_for_backward(*grads)
+        rows_need_grad, candidates_need_grad, *_ = ctx.needs_input_grad
+        loss, grad_rows, grad_candidates = _hard_negatives(
+            rows, candidates, indices, constants, rows_need_grad, candidates_need_grad, fixed
+        )
+        ctx.save_for_backward(grad_rows, grad_candidates)
         return loss
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return *(None if each is None else each * grad for each in ctx.saved_tensors), None, None, None
+        grad_rows, grad_candidates = (None if saved is None else saved * grad for saved in ctx.saved_tensors)
+        return grad_rows, grad_candidates, None, None, None
 
 
 def _hard_negatives(
     rows: Tensor,
     candidates: Tensor,
     indices: Tensor,
-    shape: HardNegatives,
-    with_grad: bool,
-    move_candidates: bool,
+    constants: HardNegatives,
+    rows_need_grad: bool,
+    candidates_need_grad: bool,
     fixed: FixedShape | None = None,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """The loss of seeds' rows (2, b, D) against candidates (m, D), and its gradients for both.
+    """The loss of seeds' rows (2, b, D) against candidates (m, D), and its gradients with respect to both.
 
-    `indices` (2, b): where the seeds' nodes are among the candidates, or -1. With the norms as one more dimension and
-    the constants of a row as another, centred z of a row come out of one product: `z = lines @ columns.t()`.
+    `indices` (2, b): the index of each seed's node among the candidates, or -1. With the squared norms as one more
+    dimension and the constant of a row as another, one product gives the centred z:
+    `z = row_factors @ column_factors.t()`.
     """
     num_seeds, num_candidates = rows.shape[1], len(candidates)
     norms = candidates.square().sum(dim=1, keepdim=True)
-    columns = _side_by_side([candidates, norms.neg(), torch.ones_like(norms)], fixed)
-    kept = None if fixed is None else fixed.kept
-    if kept is not None:
-        columns *= kept.unsqueeze(1)
-    apart = (rows[0] - rows[1]).square().sum(dim=1)
-    # Of the two zeros of each row, those without a candidate.
+    column_factors = _concatenate([candidates, norms.neg(), torch.ones_like(norms)], fixed)
+    is_candidate = None if fixed is None else fixed.is_candidate
+    if is_candidate is not None:
+        column_factors *= is_candidate.unsqueeze(1)
+    pair_distances = (rows[0] - rows[1]).square().sum(dim=1)
+    # How many of the two zeros of each row are not among the candidates.
     missing = (indices < 0).sum(dim=0).to(rows.dtype)
-    count = missing + (num_candidates if kept is None else kept.sum())
+    count = missing + (num_candidates if is_candidate is None else is_candidate.sum())
     total = rows.new_zeros(())
-    grad_rows = torch.zeros_like(rows) if with_grad else None
-    # For each candidate the sum of weights times anchors, then that of the weights.
+    grad_rows = torch.zeros_like(rows) if rows_need_grad else None
+    # For each candidate the sum of weights times anchors, and in one more column the sum of weights.
     pushes: Tensor | None = None
     dim = candidates.shape[1]
-    step = max(1, shape.chunk_bytes // (max(1, num_candidates) * rows.element_size()))
+    step = max(1, constants.chunk_bytes // (max(1, num_candidates) * rows.element_size()))
     for side in (0, 1):
         anchors, partners = rows[side], rows[1 - side]
-        offset = apart - anchors.square().sum(dim=1) + shape.gamma
-        lines = _side_by_side([2.0 * anchors, torch.ones_like(apart)[:, None], offset[:, None]], fixed)
-        own = (indices[side] >= 0) * (apart + shape.gamma) + (indices[1 - side] >= 0) * shape.gamma
-        mean = (lines @ columns.sum(dim=0) - own) / count
-        lines[:, dim + 1] -= mean
+        offset = pair_distances - anchors.square().sum(dim=1) + constants.gamma
+        row_factors = _concatenate([2.0 * anchors, torch.ones_like(pair_distances)[:, None], offset[:, None]], fixed)
+        zero_terms = (indices[side] >= 0) * (pair_distances + constants.gamma) + (
+            indices[1 - side] >= 0
+        ) * constants.gamma
+        mean = (row_factors @ column_factors.sum(dim=0) - zero_terms) / count
+        row_factors[:, dim + 1] -= mean
         for start in range(0, num_seeds, step):
             chunk = slice(start, start + step)
-            z = lines[chunk] @ columns.t()
-            losses, slope = _weigh(z, mean[chunk], indices[:, chunk], shape, missing[chunk], count[chunk], fixed)
+            z = row_factors[chunk] @ column_factors.t()
+            losses, slope = _weigh(z, mean[chunk], indices[:, chunk], constants, missing[chunk], count[chunk], fixed)
             total += losses.sum() / num_seeds if fixed is None else losses @ fixed.shares[chunk]
             if grad_rows is None:
                 continue
-            # With w = slope * z = d loss / d z: a candidate is pushed by -2 w (candidate - anchor), the partner pulled.
+            # With w = slope * z = d loss / d z: every candidate is pushed by -2 w (candidate - anchor), and the
+            # partner is pulled towards the anchor with the sum of all w.
             slope = slope.mul_(2.0 / num_seeds if fixed is None else 2.0 * fixed.shares[chunk]).unsqueeze(1)
             pull = z.sum(dim=1, keepdim=True).mul_(slope)
             with _gradient_precision(fixed):
                 grad_rows[side, chunk] += (z @ candidates).mul_(slope).addcmul_(pull, partners[chunk], value=-1.0)
                 grad_rows[1 - side, chunk] += (partners[chunk] - anchors[chunk]).mul_(pull)
-                if move_candidates:
-                    weighted = _side_by_side([slope * anchors[chunk], slope], fixed)
+                if candidates_need_grad:
+                    weighted = _concatenate([slope * anchors[chunk], slope], fixed)
                     if pushes is None:
                         pushes = weighted.new_zeros(num_candidates, weighted.shape[1])
                     pushes.addmm_(z.t(), weighted)
@@ -368,16 +382,16 @@ def _hard_negatives(
     return total, grad_rows, torch.addcmul(pushes[:, :dim], pushes[:, dim : dim + 1], candidates, value=-1.0)
 
 
-def _side_by_side(parts: list[Tensor], fixed: FixedShape | None) -> Tensor:
-    """Columns side by side; on a GPU a multiple of eight, the last of them zero."""
+def _concatenate(parts: list[Tensor], fixed: FixedShape | None) -> Tensor:
+    """Concatenate columns; for arrays of a fixed size (the GPU) padded with zeros to a multiple of eight columns."""
     if fixed is not None:
-        missing = -sum(part.shape[1] for part in parts) % _ALIGNED
-        parts = [*parts, parts[0].new_zeros(len(parts[0]), missing)]
+        num_padding = -sum(part.shape[1] for part in parts) % _ALIGNMENT
+        parts = [*parts, parts[0].new_zeros(len(parts[0]), num_padding)]
     return torch.cat(parts, dim=1)
 
 
 def _gradient_precision(fixed: FixedShape | None) -> contextlib.AbstractContextManager[None]:
-    """Lower precision for products whose result is only added to parameters: nothing is compared by them."""
+    """Reduced precision (TF32) on the GPU for products that are only added to gradients and never compared."""
     return contextlib.nullcontext() if fixed is None else training_precision("tf32")
 
 
@@ -385,39 +399,40 @@ def _weigh(
     z: Tensor,
     mean: Tensor,
     indices: Tensor,
-    shape: HardNegatives,
+    constants: HardNegatives,
     missing: Tensor,
     count: Tensor,
     fixed: FixedShape | None,
 ) -> tuple[Tensor, Tensor]:
-    """The loss of each row (k,) of centred z (k, m), which become weights; times the slope (k,) they are d loss / d z.
+    """Compute the loss (k,) of each row of centred z (k, m), and turn z into weights, in place.
 
-    `missing` (k,): zeros without a candidate; `count` (k,): candidates and these. No other array of the size
-    of z is allocated.
+    The weights times the slopes (k,), which are returned too, are d loss / d z. `missing` (k,): how many of a row's two
+    zeros are not among the candidates; `count` (k,): candidates and missing zeros. No other array of the size of z is
+    allocated.
     """
-    kept = None if fixed is None else fixed.kept
-    if fixed is not None and kept is None and z.shape[1] <= MOST_COLUMNS and has_kernels(z.device):
-        return weigh_(z, mean, indices, shape.scale, shape.shift, missing, count)
-    _put(z, indices, -mean)
+    is_candidate = None if fixed is None else fixed.is_candidate
+    if fixed is not None and is_candidate is None and z.shape[1] <= MAX_COLUMNS and has_kernels(z.device):
+        return weigh_(z, mean, indices, constants.scale, constants.shift, missing, count)
+    _set_columns(z, indices, -mean)
     square_sum = torch.linalg.vector_norm(z, dim=1).square_() + missing * mean.square()
     deviation = square_sum.div_(count).sqrt_()
-    sharpness = shape.scale / deviation.clamp_min_(torch.finfo(z.dtype).tiny ** 0.5)
+    sharpness = constants.scale / deviation.clamp_min_(torch.finfo(z.dtype).tiny ** 0.5)
     zero = -mean * sharpness
     largest = torch.maximum(z.amax(dim=1) * sharpness, zero)
     torch.addcmul(-largest.unsqueeze(1), z, sharpness.unsqueeze(1), out=z)
-    # Not to zero, but almost: a processor multiplies denormal numbers ten times more slowly.
-    z.clamp_min_(_NOTHING).exp_()
-    if kept is not None:
-        z *= kept
-    _put(z, indices, torch.zeros_like(mean))
+    # Bounded from below, because a CPU computes with denormal numbers ten times more slowly.
+    z.clamp_min_(_MIN_EXPONENT).exp_()
+    if is_candidate is not None:
+        z *= is_candidate
+    _set_columns(z, indices, torch.zeros_like(mean))
     power = z.sum(dim=1) + 2.0 * (zero - largest).exp_()
-    return power.log().add_(largest).add_(shape.shift), sharpness / power
+    return power.log().add_(largest).add_(constants.shift), sharpness / power
 
 
-def _put(z: Tensor, indices: Tensor, values: Tensor) -> None:
-    """Set the columns `indices` (2, k) of each row of `z` (k, m) to its value (k,), where they are not -1.
+def _set_columns(z: Tensor, indices: Tensor, values: Tensor) -> None:
+    """Set in each row of `z` (k, m) the two columns `indices` (2, k) to the row's value (k,), unless they are -1.
 
-    No index is read back from the device, which would have to wait for it.
+    No index is copied to main memory, which would have to wait for the device.
     """
     for index in indices:
         column = index.clamp_min(0).unsqueeze(1)
@@ -425,6 +440,8 @@ def _put(z: Tensor, indices: Tensor, values: Tensor) -> None:
 
 
 class _PrintedCrossLoss(torch.autograd.Function):
+    """`printed_cross_loss`, whose gradient is computed in the forward pass, chunk by chunk."""
+
     @staticmethod
     def forward(ctx: Any, rows: Tensor, outside_rows: Tensor, chunk_bytes: int) -> Tensor:
         step = max(1, chunk_bytes // (max(1, len(outside_rows)) * rows.element_size()))

@@ -1,15 +1,15 @@
-"""Compute sparse sums over neighbours with exact gradients, never a value per edge and dimension (section 5).
+"""Compute sums and means over neighbours as sparse products, with exact gradients (section 5 of the paper).
 
-In: dense rows (n, d) and a `GraphStructure`. Out: rows of means, or of reflected and weighted neighbours.
+In: dense rows (n, d) and a `GraphStructure`. Out: means, or attention-weighted sums of reflected neighbours' rows.
 The idea: with R_s the unit vector of relation set s, node i receives
 
     out_i = sum_j a_ij (h_j - 2 (h_j . R_s(ij)) R_s(ij)),      a_ij = softmax over i's pairs of the logit of s(ij)
 
-The first half is a sparse product. In the second, h_j . R_s is needed once for each distinct (sender, set), a dense
-product of which few entries are needed; the scalars are summed per slot (receiver, set) and multiplied by the small
-table R in a sparse product. Both directions of the gradient have the same form.
-Cost: O((pairs + slots) d) time, O(pairs) memory besides input and output. On a CPU the order of summation does not
-vary, nor does the result.
+The sum of the first terms is a sparse product. For the second terms, h_j . R_s is computed once for each distinct
+(sender, set), as a sampled dense product; these numbers are summed per slot (receiver, set) and multiplied with the
+small table R in a sparse product. The gradients have the same form. No array of (pairs, d) is made.
+Cost: O((pairs + slots) d) time, O(pairs) memory besides input and output. On a CPU the order of summation is fixed, so
+results are reproducible.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ __all__ = [
 
 @cache
 def _acknowledge_beta() -> None:
-    """Torch warns once that sparse CSR is in beta; trigger the warning here, so that no later call raises it."""
+    """Trigger PyTorch's one warning that sparse CSR is in beta, and suppress it, so that no later call issues it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([], dtype=torch.int64), torch.tensor([]), (1, 1))
 
 
 def sparse_matrix(ptr: Tensor, columns: Tensor, values: Tensor, num_columns: int) -> Tensor:
-    """A CSR matrix that shares its three arrays."""
+    """Make a CSR matrix over the three arrays, without a copy."""
     _acknowledge_beta()
     return torch.sparse_csr_tensor(ptr, columns, values, size=(len(ptr) - 1, num_columns))
 
@@ -52,7 +52,7 @@ def sparse_matrix(ptr: Tensor, columns: Tensor, values: Tensor, num_columns: int
 def sparse_product(
     ptr: Tensor, columns: Tensor, values: Tensor, rows: Tensor, *, onto: Tensor | None = None, scale: float = 1.0
 ) -> Tensor:
-    """A CSR matrix times `rows` (m, d), times `scale`; added in place to `onto` if there is one."""
+    """Multiply a CSR matrix by `rows` (m, d) and `scale`; the result is added in place to `onto`, if given."""
     matrix = sparse_matrix(ptr, columns, values, len(rows))
     beta = 0.0 if onto is None else 1.0
     result = rows.new_empty(len(ptr) - 1, rows.shape[1]) if onto is None else onto
@@ -60,7 +60,7 @@ def sparse_product(
 
 
 def sampled_product(ptr: Tensor, columns: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """left[row] . right[column] at each entry of a CSR pattern."""
+    """Compute left[row] . right[column] for each entry of a CSR pattern."""
     pattern = sparse_matrix(ptr, columns, left.new_zeros(len(columns)), len(right))
     result: Tensor = torch.sparse.sampled_addmm(pattern, left, right.t(), beta=0.0).values()
     return result
@@ -69,15 +69,18 @@ def sampled_product(ptr: Tensor, columns: Tensor, left: Tensor, right: Tensor) -
 def gather_mean(
     rows: Tensor, ptr: Tensor, columns: Tensor, back_ptr: Tensor, back_columns: Tensor, *, with_self: bool = False
 ) -> Tensor:
-    """Mean of `rows` (m, d) over each row of a CSR pattern, zero where it is empty; its transpose is for the gradient.
+    """Average `rows` (m, d) over each row of a CSR pattern; an empty row gives zeros.
 
-    `with_self` adds the node's own row to those of its neighbours.
+    `back_ptr` and `back_columns` are the transposed pattern, which the gradient needs. With `with_self`, the mean of a
+    node includes its own row.
     """
     result: Tensor = _GatherMean.apply(rows, ptr, columns, back_ptr, back_columns, with_self)  # type: ignore[no-untyped-call]
     return result
 
 
 class _GatherMean(torch.autograd.Function):
+    """`gather_mean` with its gradient."""
+
     @staticmethod
     def forward(
         ctx: Any, rows: Tensor, ptr: Tensor, columns: Tensor, back_ptr: Tensor, back_columns: Tensor, with_self: bool
@@ -103,7 +106,7 @@ class _GatherMean(torch.autograd.Function):
 
 
 def attention(logits: Tensor, structure: GraphStructure) -> Tensor:
-    """The weight of each pair of a slot, (K,): softmax of its set's logit over all pairs of the node."""
+    """Attention weight of each pair of a slot, (K,): softmax of the set's logit over all pairs of the node."""
     at_slot = logits.index_select(0, structure.slot_sets)
     largest = torch.segment_reduce(at_slot, "max", offsets=structure.slot_ptr)
     powers = at_slot.sub_(largest.index_select(0, structure.slot_nodes)).exp_()
@@ -115,14 +118,14 @@ def attention(logits: Tensor, structure: GraphStructure) -> Tensor:
 def reflected_sum(rows: Tensor, relations: Tensor, logits: Tensor, structure: GraphStructure) -> Tensor:
     """Attention-weighted sum of the neighbours' `rows` (n, d), reflected at the unit vectors `relations` (S, d).
 
-    `logits` (S,) belong to the relation sets. A node without neighbours gets zeros.
+    `logits` (S,) are the attention logits of the relation sets. The sum of a node without neighbours is zero.
     """
     result: Tensor = _ReflectedSum.apply(rows, relations, logits, structure)  # type: ignore[no-untyped-call]
     return result
 
 
 def sum_over_reverse(at_slot: Tensor, structure: GraphStructure) -> Tensor:
-    """For each slot the sum of `at_slot` (K,) over the slots that its pairs' reverses are in."""
+    """For each slot, sum `at_slot` (K,) over the slots of the reverse pairs of its pairs."""
     ones = at_slot.new_ones(structure.num_pairs)
     pattern = sparse_matrix(structure.slot_pair_ptr, structure.slot_of_reverse, ones, len(at_slot))
     result: Tensor = pattern @ at_slot
@@ -130,6 +133,8 @@ def sum_over_reverse(at_slot: Tensor, structure: GraphStructure) -> Tensor:
 
 
 class _ReflectedSum(torch.autograd.Function):
+    """`reflected_sum` with its gradient."""
+
     @staticmethod
     def forward(ctx: Any, rows: Tensor, relations: Tensor, logits: Tensor, structure: GraphStructure) -> Tensor:
         weights = attention(logits, structure)
@@ -140,8 +145,7 @@ class _ReflectedSum(torch.autograd.Function):
         reflected = weights * received
         ctx.save_for_backward(rows, relations, weights, received)
         ctx.structure = structure
-        pattern = (structure.slot_ptr, structure.slot_sets)
-        return sparse_product(*pattern, reflected, relations, onto=result, scale=-2.0)
+        return sparse_product(structure.slot_ptr, structure.slot_sets, reflected, relations, onto=result, scale=-2.0)
 
     @staticmethod
     @once_differentiable
@@ -153,8 +157,7 @@ class _ReflectedSum(torch.autograd.Function):
         sent = sum_over_reverse(weights * along, structure)
         of_reverse = weights.index_select(0, structure.slot_of_reverse)
         grad_rows = sparse_product(structure.pair_ptr, structure.neighbors, of_reverse, grad)
-        pattern = (structure.slot_ptr, structure.slot_inverse_sets)
-        sparse_product(*pattern, sent, relations, onto=grad_rows, scale=-2.0)
+        sparse_product(structure.slot_ptr, structure.slot_inverse_sets, sent, relations, onto=grad_rows, scale=-2.0)
         grad_relations = _over_sets(sent, rows, structure).index_select(0, structure.inverse_set)
         grad_relations += _over_sets(weights * received, grad, structure)
         grad_logits = _grad_logits(rows, grad, weights, received * along, structure)
@@ -162,7 +165,7 @@ class _ReflectedSum(torch.autograd.Function):
 
 
 def _over_sets(at_slot: Tensor, rows: Tensor, structure: GraphStructure) -> Tensor:
-    """Sum of at_slot * rows[node] over the slots of each set, (S, d)."""
+    """Sum at_slot * rows[node] over the slots of each set, (S, d)."""
     ordered = at_slot.index_select(0, structure.set_slots)
     return sparse_product(structure.set_ptr, structure.set_nodes, ordered, rows)
 

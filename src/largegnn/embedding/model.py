@@ -1,7 +1,7 @@
 """Hold the parameters of a training run: tables shared by all subgraphs, the encoder, and their optimisers.
 
-Entity rows are many and a step changes few: they are in a `RowRMSprop`. Relation rows and the encoder's weights are
-few and every step changes them: they are ordinary parameters under torch's RMSprop.
+There are many entity rows, and a step changes few of them: they are held by an `EntityTable`. Relation rows and encoder
+weights are few, and every step changes all of them: they are ordinary parameters with `torch.optim.RMSprop`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class EmbeddingModel:
         seed: int,
         folder: Path | None = None,
     ) -> None:
-        """Draw all parameters; the entity table is in `folder` if it must be in a file."""
+        """Draw all parameters at random; if the entity table is kept in a file, the file is in `folder`."""
         make_encoder = ENCODERS[options.encoder]
         generator = torch.Generator().manual_seed(seed)
         self.device = device
@@ -46,7 +46,7 @@ class EmbeddingModel:
         relations = torch.empty(2 * num_relations, options.dim)
         fill_uniform(relations, generator)
         self.relations = nn.Parameter(relations.to(device))
-        # The encoder draws its weights from torch's global generator: seed it for that moment.
+        # The encoder draws its weights from torch's global generator, which is seeded here and restored afterwards.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(torch.randint(2**62, (1,), generator=generator)))
             self.encoder: Encoder = make_encoder(options.dim).to(device)
@@ -54,7 +54,10 @@ class EmbeddingModel:
         self.optimizer = torch.optim.RMSprop(self.dense, lr=options.learning_rate, alpha=ALPHA, eps=EPS)
 
     def step(self, ids: Tensor, rows: Tensor, learning_rate: float) -> None:
-        """Apply the gradients of one step to the rows `ids` that were gathered, and to the dense parameters."""
+        """Apply the gradients of one step to the table's rows of `ids` (k,), and to the dense parameters.
+
+        `rows` (k, d) are what `EntityTable.leaf_rows` returned for these ids.
+        """
         gradient = rows.grad if rows.grad is not None else torch.zeros_like(rows)
         self.entities.update(ids, gradient, learning_rate)
         for group in self.optimizer.param_groups:
@@ -63,7 +66,7 @@ class EmbeddingModel:
         self.optimizer.zero_grad(set_to_none=True)
 
     def dense_squares(self) -> list[Tensor]:
-        """The mean squares of the dense parameters' gradients, zeros if no step was taken yet."""
+        """The mean squares of the dense parameters' gradients; zeros if no step was taken yet."""
         for parameter in self.dense:
             if not self.optimizer.state.get(parameter):
                 self.optimizer.state[parameter] = {
@@ -73,10 +76,10 @@ class EmbeddingModel:
         return [self.optimizer.state[parameter]["square_avg"] for parameter in self.dense]
 
     def dense_vectors(self) -> tuple[FloatArray, FloatArray]:
-        """All dense parameters one after another, and their mean squares: two vectors on the host."""
-        parts = [parameter.detach() for parameter in self.dense], self.dense_squares()
-        values, squares = (torch.cat([part.flatten() for part in each]).cpu().numpy() for each in parts)
-        return values, squares
+        """All dense parameters concatenated, and their mean squares likewise: two vectors in main memory."""
+        values = torch.cat([parameter.detach().flatten() for parameter in self.dense])
+        squares = torch.cat([square.flatten() for square in self.dense_squares()])
+        return values.cpu().numpy(), squares.cpu().numpy()
 
     @torch.no_grad()
     def load_dense(self, values: FloatArray, squares: FloatArray) -> None:
@@ -87,7 +90,7 @@ class EmbeddingModel:
                 target.copy_(part.view_as(target))
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything a checkpoint needs, by name."""
+        """All tensors of a checkpoint, by name."""
         named = {f"entities.{name}": tensor for name, tensor in self.entities.state_arrays().items()}
         for index, parameter in enumerate(self.dense):
             named[f"dense.{index}.values"] = parameter.detach()
@@ -97,7 +100,7 @@ class EmbeddingModel:
 
     @torch.no_grad()
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Copy what `tensors` returned, onto this device."""
+        """Copy tensors that `tensors` returned into the parameters and their state."""
         prefix = "entities."
         self.entities.load_state_arrays(
             {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
@@ -119,7 +122,8 @@ def load_weights(encoder: Encoder, weights: FloatArray) -> None:
     parameters = list(encoder.parameters())
     num_needed = sum(parameter.numel() for parameter in parameters)
     if len(weights) != num_needed:
-        raise ArtifactError(f"an encoder of {num_needed} weights was given {len(weights)}")
-    parts = torch.split(torch.from_numpy(np.array(weights, dtype=np.float32)), [one.numel() for one in parameters])
+        raise ArtifactError(f"the encoder has {num_needed} weights, but {len(weights)} were given")
+    sizes = [parameter.numel() for parameter in parameters]
+    parts = torch.split(torch.from_numpy(np.array(weights, dtype=np.float32)), sizes)
     for parameter, part in zip(parameters, parts, strict=True):
         parameter.copy_(part.view_as(parameter))

@@ -1,12 +1,12 @@
-"""Compute input rows of entities that were not in the training from the rows of their neighbours.
+"""Estimate input rows of entities that were not in the training from the rows of their neighbours.
 
-In: the trained rows, which entities have one, and the triples. Out: rows of all entities that a path joins with a known
-one, and which those are.
+In: the trained rows, which entities have a trained row, and the triples. Out: rows of all entities that a path connects
+with a trained entity, and which entities these are.
 The idea: entity reconstruction (section 5.3 of the paper) pulls every row towards the mean of its neighbours' rows, so
-that mean is the estimate for a new entity. Neighbours of known entities come first, then their neighbours; a few more
-passes average among new neighbours. The rows returned are half of these means: a whole mean of an uncertain row blurs
-the neighbours of a new entity (docs/measurements/updating.md has the measurement).
-Cost: O(d) for each pair of a new entity and its neighbour and each pass.
+this mean is the estimate for a new entity. Neighbours of known entities are computed first, then their neighbours; then
+a few passes recompute all means. The returned rows are half of the means, which gave more accurate alignments than the
+means (lab/measurements/updating.md).
+Cost: O(d) for each pass and each pair of a new entity and its neighbour.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from largegnn.artifacts import IntArray
 __all__ = ["NewRows", "fill_rows", "grow_relation_rows"]
 
 _PASSES = 2
-_TRUST = np.float32(0.5)  # share of the mean that becomes the row
+_SHRINKAGE = np.float32(0.5)  # factor from the mean to the row
 FloatArray = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class NewRows:
-    """Rows (n, d) of all entities; `reached` (n,): which have one, `num_known` (n,) how many known neighbours.
+    """Rows (n, d) of all entities.
 
-    `num_known` counts for entities that are not known themselves; it is 0 for the others.
+    `reached` (n,): which entities have a row; `num_known` (n,): how many known neighbours an entity has, or 0 if the
+    entity itself is known.
     """
 
     rows: FloatArray
@@ -40,34 +41,34 @@ class NewRows:
 
 
 def fill_rows(rows: FloatArray, known: Mask, triples: IntArray, passes: int = _PASSES) -> NewRows:
-    """Rows for entities that are not `known` (n,), as half the means over their neighbours in `triples` (m, 3)."""
+    """Compute rows of entities that are not `known` (n,): half the means over their neighbours in `triples` (m, 3)."""
     unknown = np.flatnonzero(~known)
-    links = _neighbors_of(unknown, triples, len(known))
+    neighbor_matrix = _neighbors_of(unknown, triples, len(known))
     filled = np.array(rows, dtype=np.float32)
     filled[unknown] = 0.0
     reached = known.copy()
     while True:
-        num_reached = links @ reached.astype(np.float32)
+        num_reached = neighbor_matrix @ reached.astype(np.float32)
         frontier = np.flatnonzero((num_reached > 0) & ~reached[unknown])
         if not len(frontier):
             break
-        # Rows of what is not reached are zeros and add nothing to the sum.
-        filled[unknown[frontier]] = (links[frontier] @ filled) / num_reached[frontier, None]
+        # Rows of entities that are not reached yet are zeros and add nothing to the sum.
+        filled[unknown[frontier]] = (neighbor_matrix[frontier] @ filled) / num_reached[frontier, None]
         reached[unknown[frontier]] = True
     inside = np.flatnonzero(reached[unknown])
     for _ in range(passes):
-        filled[unknown[inside]] = (links[inside] @ filled) / num_reached[inside, None]
-    filled[unknown] *= _TRUST
+        filled[unknown[inside]] = (neighbor_matrix[inside] @ filled) / num_reached[inside, None]
+    filled[unknown] *= _SHRINKAGE
     num_known = np.zeros(len(known), dtype=np.int32)
-    num_known[unknown] = links @ known.astype(np.float32)
+    num_known[unknown] = neighbor_matrix @ known.astype(np.float32)
     return NewRows(filled, reached, num_known)
 
 
 def grow_relation_rows(rows: FloatArray, relation_of_old: IntArray, num_relations: int) -> FloatArray:
-    """Relation rows (2R, d) in the order of more relations; those of new ones, either direction, are zeros.
+    """Copy relation rows into a table (2R, d) of more relations; both rows of a new relation are zeros.
 
-    A relation without a direction reflects nothing. That measured better than the mean of all rows, that of the side
-    and direction, and random rows.
+    A reflection at a zero vector changes nothing. In measurements, zeros were better than the mean of all rows, than
+    the mean of the rows of a side and direction, and than random rows.
     """
     num_old = len(relation_of_old)
     grown = np.zeros((2 * num_relations, rows.shape[1]), dtype=np.float32)
@@ -77,7 +78,7 @@ def grow_relation_rows(rows: FloatArray, relation_of_old: IntArray, num_relation
 
 
 def _neighbors_of(receivers: IntArray, triples: IntArray, num_entities: int) -> sparse.csr_array[np.float32]:
-    """The distinct neighbours of each receiver, none its own: a matrix (k, n) of ones."""
+    """The distinct neighbours of each receiver, without the receiver itself: a matrix (k, n) of ones."""
     row_of = np.full(num_entities, -1, dtype=np.int64)
     row_of[receivers] = np.arange(len(receivers))
     ends = np.concatenate([triples[:, (0, 2)], triples[:, (2, 0)]])

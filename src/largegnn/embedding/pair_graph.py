@@ -1,12 +1,11 @@
-"""Build a graph for the fused kernels: pairs by node and by relation set, cut into pieces, padded to fixed sizes.
+"""Build the graph of the fused kernels: pairs by node and by relation set, split into pieces, padded to fixed sizes.
 
 In: the triples of a subgraph, or of the whole graph, as a tensor on any device. Out: a `PairGraph` on that device.
-The idea is that of `structure`: node i receives from node j if a triple joins them, and all relation rows of the pair
-are its relation set. The kernels compute what depends on a pair when they read it, so no slots are needed: only the
-pairs of each node, the same pairs ordered by set, and the relation rows at each node. A set is identified by a hash,
-the sum of one random number for each of its rows: for a million sets two of them are equal once in ten million graphs.
-A row of a pattern may have one entry or a million. Kernels therefore work on *pieces* of at most `PIECE` entries. A
-step can be captured if its shapes stay the same: `put` writes a graph into arrays of the sizes that `capacity` has.
+The idea: pairs and relation sets as in `structure`, without slots, since the kernels compute values of a pair when they
+read it. A set is identified by a hash, the sum of a random number for each of its rows: among a million sets, two get
+the same hash once in ten million graphs. A row of a pattern may have one entry or a million, so kernels work on
+*pieces* of at most `PIECE` entries of a row. A captured step needs arrays of constant shape: `put` writes a graph into
+arrays of a given `Capacity`.
 Cost: three sorts of twice the triples, milliseconds on a GPU.
 """
 
@@ -25,7 +24,7 @@ _HASH_SEED = 20_260
 
 @dataclass(frozen=True)
 class Capacity:
-    """The most nodes, pairs, relation sets, members of sets and relation rows at nodes; 2R rows."""
+    """The maximum numbers of nodes, pairs, relation sets, members of sets, and incidences; `rows` is exactly 2R."""
 
     nodes: int
     pairs: int
@@ -35,25 +34,28 @@ class Capacity:
     rows: int
 
     def holds(self, other: Capacity) -> bool:
-        """Whether a graph of the other size fits into this one."""
+        """Whether a graph of capacity `other` fits into arrays of this capacity."""
         return self.rows == other.rows and all(
             getattr(self, field.name) >= getattr(other, field.name) for field in fields(self)
         )
 
     def rounded_up(self) -> Capacity:
-        """An eighth more at the most, so that graphs of about this size share it; one set is never a graph's own."""
+        """A capacity up to about an eighth larger, which graphs of similar size share.
+
+        It has at least one set more than the graph: the set of padding.
+        """
         sizes = {field.name: _round_up(getattr(self, field.name) + 1) for field in fields(self)}
         return Capacity(**sizes | {"rows": self.rows})
 
     def union(self, other: Capacity) -> Capacity:
-        """The larger of each of the two."""
+        """The maximum of both capacities in every field."""
         return Capacity(
             **{field.name: max(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)}
         )
 
 
 def _round_up(size: int) -> int:
-    """The next number with three leading binary digits of its own."""
+    """Round up to a number with at most four significant binary digits."""
     step = max(1, 1 << max(0, size.bit_length() - 4))
     return -(-size // step) * step
 
@@ -65,11 +67,13 @@ class PairGraph:
     - `neighbors`, `sets` (P): pairs by receiver; `node_pieces` (4, c) of each node's pairs
     - `set_receivers`, `set_neighbors` (P): the same pairs by set; `set_pieces`
     - `inverse_set` (S): the set of the reverse pair; `set_sizes` (S) float, how many rows a set has
-    - `members`, `set_of_member` (M) int64: the rows of all sets
+    - `members`, `set_of_member` (M) int64: the relation rows of all sets
     - `incidences` (I): distinct relation rows at each node; `incidence_pieces`; `num_incident` (n) float
-    - `touched` (I): the nodes at each row; `row_pieces`
-    - `degrees` (n) float; `num_nodes` (1) float: the nodes that are not padding
-    Pieces (4, c) are: row, first entry, one after the last, whether the row has no other piece.
+    - `touched` (I): the nodes at each relation row; `row_pieces`
+    - `degrees` (n) float; `num_nodes` (1) float: how many nodes are not padding
+
+    A column of pieces (4, c) has: row, index of the first entry, index after the last entry, 1 if the row has no other
+    piece.
     """
 
     neighbors: Tensor
@@ -93,17 +97,19 @@ class PairGraph:
 
     @classmethod
     def empty(cls, capacity: Capacity, device: torch.device) -> PairGraph:
-        """Arrays for graphs up to this size."""
+        """Arrays of zeros for graphs up to this capacity."""
         pairs, sets, nodes, incidences = capacity.pairs, capacity.sets, capacity.nodes, capacity.incidences
-        of_pairs, of_incidences = pairs // PIECE, incidences // PIECE
+        # Each row has at most one piece that is not full.
+        full_pair_pieces = pairs // PIECE
+        full_incidence_pieces = incidences // PIECE
         sizes = {
             **dict.fromkeys(("neighbors", "sets", "set_receivers", "set_neighbors"), (pairs,)),
-            "node_pieces": (4, nodes + of_pairs),
-            "set_pieces": (4, sets + of_pairs),
+            "node_pieces": (4, nodes + full_pair_pieces),
+            "set_pieces": (4, sets + full_pair_pieces),
             "inverse_set": (sets,),
             **dict.fromkeys(("incidences", "touched"), (incidences,)),
-            "incidence_pieces": (4, nodes + of_incidences),
-            "row_pieces": (4, capacity.rows + of_incidences),
+            "incidence_pieces": (4, nodes + full_incidence_pieces),
+            "row_pieces": (4, capacity.rows + full_incidence_pieces),
         }
         tensors = {name: torch.zeros(size, dtype=torch.int32, device=device) for name, size in sizes.items()}
         for name in ("members", "set_of_member"):
@@ -113,12 +119,12 @@ class PairGraph:
         return cls(**tensors, capacity=capacity)
 
     def put(self, graph: PairGraph) -> None:
-        """Write a graph that fits into these arrays; the rest of them is padding."""
+        """Write a graph that fits into these arrays; their remaining entries are padding."""
         for name, tensor in self._tensors().items():
             source: Tensor = getattr(graph, name)
             count = source.shape[-1]
             tensor[..., :count].copy_(source, non_blocking=True)
-            # Rows of padding belong to the last set, which no pair has.
+            # Padding members belong to the last set, which no pair has.
             tensor[..., count:].fill_(self.capacity.sets - 1 if name == "set_of_member" else 0)
 
     def _tensors(self) -> dict[str, Tensor]:
@@ -126,14 +132,14 @@ class PairGraph:
 
 
 def build_pair_graph(num_nodes: int, triples: Tensor, num_relations: int) -> PairGraph:
-    """The graph of `triples` (m, 3): local head, global relation, local tail; built where they are."""
+    """Build the graph of `triples` (m, 3): local head, global relation, local tail; on the device of the triples."""
     heads, relations, tails = triples.long().unbind(dim=1)
     num_rows, device = 2 * num_relations, triples.device
     inverse_rows = relations + num_relations
-    apart = heads != tails
+    is_no_loop = heads != tails
     shift = max(num_nodes, num_rows).bit_length()
-    keys = torch.cat([(heads << shift) | tails, (tails << shift) | heads])[torch.cat([apart, apart])]
-    rows = torch.cat([relations, inverse_rows])[torch.cat([apart, apart])]
+    keys = torch.cat([(heads << shift) | tails, (tails << shift) | heads])[torch.cat([is_no_loop, is_no_loop])]
+    rows = torch.cat([relations, inverse_rows])[torch.cat([is_no_loop, is_no_loop])]
     keys, order = keys.sort(stable=True)
     rows = rows[order]
     keys, pair_of_entry, counts = torch.unique_consecutive(keys, return_inverse=True, return_counts=True)
@@ -147,7 +153,7 @@ def build_pair_graph(num_nodes: int, triples: Tensor, num_relations: int) -> Pai
     num_sets = len(set_hash)
     inverse_set = torch.zeros_like(set_hash)
     inverse_set[sets] = torch.searchsorted(set_hash, reverse_hash)
-    # Any pair of a set has its members.
+    # The members of a set are the rows of any pair that has the set.
     example = torch.zeros_like(set_hash)
     example[sets] = torch.arange(len(sets), device=device)
     set_sizes = counts[example]
@@ -184,7 +190,7 @@ def build_pair_graph(num_nodes: int, triples: Tensor, num_relations: int) -> Pai
 
 
 def entries_of(pieces: Tensor) -> tuple[Tensor, Tensor]:
-    """Row and index (e,) of each entry of a pattern in pieces, both int64."""
+    """List row and index of every entry of a pattern in pieces, (e,) int64 each."""
     rows, starts, stops, _ = pieces.long()
     lengths = stops - starts
     piece = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), lengths)
@@ -192,7 +198,7 @@ def entries_of(pieces: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _pieces(lengths: Tensor) -> Tensor:
-    """The pieces (4, c) of rows with these many entries; a row without entries has none."""
+    """The pieces (4, c) of rows with these numbers of entries; a row without entries has no piece."""
     counts = (lengths + (PIECE - 1)) // PIECE
     rows = torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), counts)
     number = torch.arange(len(rows), device=lengths.device) - _starts(counts)[rows]
@@ -203,11 +209,11 @@ def _pieces(lengths: Tensor) -> Tensor:
 
 
 def _starts(lengths: Tensor) -> Tensor:
-    """Where rows of these lengths start."""
+    """The index of the first entry of each row, from the lengths of the rows."""
     return lengths.cumsum(0) - lengths
 
 
 def _row_hashes(num_rows: int) -> Tensor:
-    """A random number (2R,) for each relation row, always the same."""
+    """A random number for each relation row, (2R,), from a fixed seed."""
     generator = torch.Generator().manual_seed(_HASH_SEED)
     return torch.randint(-(2**63), 2**63 - 1, (num_rows,), generator=generator)

@@ -1,7 +1,7 @@
-"""Draw what a step draws at random: negatives, and what dropout drops.
+"""Sample the negatives of a training step, and apply dropout.
 
-In: counts and a generator. Out: ids, or rows with some numbers set to zero.
-Cost: dropout needs eight random bits for each number, not a float: drawing floats would take longer than the encoder.
+In: counts and a generator. Out: ids of nodes, or rows with some numbers set to zero.
+Cost: dropout draws eight random bits for each number instead of a float: floats would take longer than the encoder.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ __all__ = ["BatchNodes", "batch_nodes", "dropout", "sample_nodes"]
 
 
 def sample_nodes(num_nodes: int, count: int, generator: torch.Generator) -> Tensor:
-    """`count` distinct nodes (all of them if there are no more), int64, on the generator's device."""
+    """Sample `count` distinct nodes (all nodes if there are fewer), int64, on the generator's device."""
     return torch.randperm(num_nodes, generator=generator, device=generator.device)[:count]
 
 
 @dataclass(frozen=True)
 class BatchNodes:
-    """The nodes a step needs the output of, ascending, and its seeds and negatives as indices among them."""
+    """The nodes whose outputs a step needs, ascending, and its seeds and negatives as indices into `nodes`."""
 
     nodes: Tensor
     seeds: Tensor
@@ -29,13 +29,13 @@ class BatchNodes:
 
 
 def batch_nodes(seeds: Tensor, negatives: Tensor) -> BatchNodes:
-    """Gather the nodes of `seeds` (b, 2) and `negatives` (m,)."""
+    """Collect the distinct nodes of `seeds` (b, 2) and `negatives` (m,)."""
     nodes, indices = torch.unique(torch.cat([seeds.flatten(), negatives]), return_inverse=True)
     return BatchNodes(nodes, indices[: seeds.numel()].view(-1, 2), indices[seeds.numel() :])
 
 
 def dropout(rows: Tensor, rate: float, generator: torch.Generator) -> Tensor:
-    """Set numbers to zero with probability `rate`, rounded to 256ths, and scale the others up to keep the mean."""
+    """Set numbers to zero with probability `rate`, rounded to 256ths, and scale the rest up to keep the mean."""
     hidden = round(rate * 256)
     if hidden == 0:
         return rows

@@ -1,8 +1,9 @@
-"""Take one step of training: encode a subgraph, add up the losses, change the parameters (section 5 of the paper).
+"""Take one training step: encode a subgraph, add up the losses, update the parameters (section 5 of the paper).
 
-In: some seeds of a subgraph, the learning rate. Out: the loss of the step; the model is changed.
-The idea: outputs are computed for the seeds and the sampled negatives only, once, and every loss works on the same.
-Cost: one pass of the encoder forward and backward over the subgraph, and the losses.
+In: a batch of seeds of a subgraph, the learning rate. Out: the loss of the step; the model is changed.
+The idea: the encoder's outputs are computed once, for the seeds and the sampled negatives only, and all losses use
+them.
+Cost: one forward and one backward pass of the encoder over the subgraph, and the losses.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor
 
 from largegnn.embedding.feeding import ReadySubgraph
-from largegnn.embedding.losses import OtherRows, StepContext, losses_in_order
+from largegnn.embedding.losses import SampledRows, StepContext, losses_in_order
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.sampling import batch_nodes, dropout, sample_nodes
 from largegnn.embedding.structure import GraphStructure
@@ -29,43 +30,46 @@ __all__ = ["Batch", "Stepper", "batches_of", "split_seeds"]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A subgraph, some of its seeds (b, 2) in local ids, and the generator of all its draws of this epoch.
+    """A subgraph, a batch of its seeds (b, 2) in local ids, and the generator of all random draws.
 
-    `others`: rows of entities outside, where the model has only the rows of the subgraph.
+    `sampled_rows`: input rows of sampled entities; needed if the model has only the rows of the subgraph.
     """
 
     subgraph: ReadySubgraph[GraphStructure]
     seeds: Tensor
     generator: torch.Generator
-    others: OtherRows | None = None
+    sampled_rows: SampledRows | None = None
 
 
 def batches_of(
-    subgraph: ReadySubgraph[GraphStructure], batch_size: int, seed: int, others: OtherRows | None = None
+    subgraph: ReadySubgraph[GraphStructure], batch_size: int, seed: int, sampled_rows: SampledRows | None = None
 ) -> Iterator[Batch]:
-    """The seeds of a subgraph, shuffled and cut into batches; everything drawn follows from the seed."""
+    """Shuffle the seeds of a subgraph and split them into batches; all random draws follow from the seed."""
     generator = torch.Generator(subgraph.seeds.device).manual_seed(seed)
     for seeds in split_seeds(subgraph.seeds, batch_size, generator):
-        yield Batch(subgraph, seeds, generator, others)
+        yield Batch(subgraph, seeds, generator, sampled_rows)
 
 
 def split_seeds(seeds: Tensor, batch_size: int, generator: torch.Generator) -> Sequence[Tensor]:
-    """Seeds (s, 2) shuffled and cut into equal batches: a small last one would cost as much as a full one."""
+    """Shuffle seeds (s, 2) and split them into batches of about equal size.
+
+    A small last batch would cost as much as a full one.
+    """
     shuffled = seeds[torch.randperm(len(seeds), generator=generator, device=seeds.device)]
     return shuffled.tensor_split(-(-len(shuffled) // batch_size))
 
 
 class Stepper:
-    """Takes steps on a model."""
+    """Takes training steps on a model."""
 
     def __init__(self, model: EmbeddingModel, options: TrainSettings) -> None:
         self._model, self._options = model, options
         self._losses = losses_in_order(options.losses)
 
     def step(self, batch: Batch, learning_rate: float) -> Tensor:
-        """Take one step; the loss before it, a scalar on the device."""
+        """Take one step; returns the loss before the update, a scalar on the device."""
         entities = batch.subgraph.entities
-        rows = self._model.entities.gather(entities)
+        rows = self._model.entities.leaf_rows(entities)
         loss = self._loss(self._context(batch, rows))
         if loss is None:
             return rows.new_zeros(())
@@ -74,7 +78,7 @@ class Stepper:
         return loss.detach()
 
     def _context(self, batch: Batch, rows: Tensor) -> StepContext:
-        """Draw the negatives, encode the nodes needed, apply dropout."""
+        """Draw the negatives, encode the nodes whose outputs are needed, and apply dropout."""
         model, options, generator = self._model, self._options, batch.generator
         structure, seeds, num_nodes = batch.subgraph.graph, batch.seeds, len(batch.subgraph.entities)
         if 0 < options.negatives < num_nodes:
@@ -91,14 +95,14 @@ class Stepper:
             outputs=dropout(outputs, options.dropout, generator),
             seeds_in_outputs=indices,
             negatives_in_outputs=negatives,
-            entity_table=model.entities.values if batch.others is None else batch.others.rows,
-            table_entities=None if batch.others is None else batch.others.entities,
+            entity_table=model.entities.values if batch.sampled_rows is None else batch.sampled_rows.rows,
+            table_entities=None if batch.sampled_rows is None else batch.sampled_rows.entities,
             options=options,
             generator=generator,
         )
 
     def _loss(self, context: StepContext) -> Tensor | None:
-        """The weighted sum of the losses; None if no loss adds anything."""
+        """The weighted sum of the losses; None if every loss returned None."""
         total: Tensor | None = None
         for name, weight, loss in self._losses:
             value = loss(context)
@@ -106,7 +110,7 @@ class Stepper:
                 continue
             if value.ndim:
                 raise InputError(
-                    f"the loss {name} gave a tensor of shape {tuple(value.shape)}",
+                    f"the loss {name} returned a tensor of shape {tuple(value.shape)}",
                     expected="one number, a tensor without dimensions",
                     fix="return its mean or sum",
                 )

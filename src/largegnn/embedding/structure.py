@@ -1,13 +1,12 @@
-"""Build the index tensors of a graph that encoders read: built once, used in every step (section 5 of the paper).
+"""Build the index tensors of a graph that encoders read in every step (section 5 of the paper).
 
-In: the triples of a subgraph, or of the whole graph, as numbers. Out: a `GraphStructure`, all in 32-bit integers, which
-the sparse kernels of a CPU work in.
-The idea: node i *receives* from node j if a triple joins them, in either direction; (i, j) is a *pair*, and with it
-comes (j, i). A triple (h, r, t) gives the pair (h, t) the relation row r and the pair (t, h) the inverse row R + r. All
-rows of a pair make its *relation set*, a multiset. There are few distinct sets (most have one row), and what the
-encoder needs of a pair depends on its set only. The pairs of a node with equal sets make a *slot*; attention is the
-same for all pairs of a slot. Since each pair has its reverse, the pattern of pairs is its own transpose, and no second
-one is kept for the backward pass. A triple that joins a node with itself makes no pair, but counts among its relations.
+In: the triples of a subgraph, or of the whole graph, as ids. Out: a `GraphStructure` of 32-bit integers, which the
+sparse kernels of a CPU need.
+The idea: if a triple joins nodes i and j, in either direction, (i, j) and (j, i) are *pairs* (receiver, neighbour).
+A triple (h, r, t) gives the pair (h, t) the relation row r and the pair (t, h) the inverse row R + r. The multiset of a
+pair's rows is its *relation set*. There are few distinct sets, most with one row, and an encoder needs only the set of
+a pair. The pairs of a node with equal sets form a *slot*; attention is equal for all pairs of a slot. The pattern of
+pairs is symmetric, so the backward pass needs no transpose. A loop makes no pair, but counts for the node's relations.
 Cost: two sorts of twice the triples. 100,000 nodes with 700,000 triples take less than half a second on one core.
 """
 
@@ -26,7 +25,7 @@ from largegnn.errors import ArtifactError
 
 __all__ = ["GraphStructure", "build_structure"]
 
-_KEY_BITS = 63  # of a key of receiver, neighbour and relation row
+_MAX_KEY_BITS = 63  # of a sort key that packs receiver, neighbour and relation row
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +36,8 @@ class GraphStructure:
 
     - node -> pairs: `pair_ptr` (n + 1), `neighbors` (P)
     - node -> slots: `slot_ptr` (n + 1), `slot_sets` (K) sets as receiver, `slot_inverse_sets` (K) sets as sender
-    - slot -> pairs: `slot_pair_ptr` (K + 1); back: `slot_of_pair` (P), `slot_of_reverse` (P) slot of the reverse pair
-    - set -> slots: `set_ptr` (S + 1), `set_slots` (K), `set_nodes` (K) their nodes; `inverse_set` (S)
+    - slot -> pairs: `slot_pair_ptr` (K + 1); pair -> slot: `slot_of_pair` (P); `slot_of_reverse` (P) of its reverse
+    - set -> slots: `set_ptr` (S + 1), `set_slots` (K), `set_nodes` (K) the slots' nodes; `inverse_set` (S)
     - set -> relation rows: `member_ptr` (S + 1), `members` (M); row -> sets: `holder_ptr` (2R + 1), `holders` (M)
     - node -> distinct relation rows at it: `incidence_ptr` (n + 1), `incidences` (I); row -> nodes: `touched_ptr`,
       `touched` (I)
@@ -70,48 +69,48 @@ class GraphStructure:
 
     @property
     def num_pairs(self) -> int:
-        """Directed neighbour pairs, P."""
+        """Number of pairs, P."""
         return len(self.neighbors)
 
     @property
     def num_slots(self) -> int:
-        """Distinct (receiver, relation set), K."""
+        """Number of slots, distinct (receiver, relation set), K."""
         return len(self.slot_sets)
 
     @property
     def num_sets(self) -> int:
-        """Distinct relation sets, S."""
+        """Number of distinct relation sets, S."""
         return len(self.set_ptr) - 1
 
     @property
     def num_rows(self) -> int:
-        """Relation rows, forward and inverse: 2R."""
+        """Number of relation rows, forward and inverse: 2R."""
         return 2 * self.num_relations
 
     @property
     def device(self) -> torch.device:
-        """Where the tensors are."""
+        """The device of the tensors."""
         return self.pair_ptr.device
 
     def to(self, device: torch.device | str) -> GraphStructure:
-        """The same structure on a device; copies from pinned memory do not wait."""
-        return self._mapped(lambda tensor: tensor.to(device, non_blocking=True))
+        """Copy the structure to a device; copies from pinned memory run in the background."""
+        return self._map_tensors(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pin(self) -> GraphStructure:
-        """The same structure in page-locked memory, from which a GPU copies while it computes."""
-        return self._mapped(torch.Tensor.pin_memory)
+        """Copy the structure to page-locked memory, from which a GPU can copy while it computes."""
+        return self._map_tensors(torch.Tensor.pin_memory)
 
-    def _mapped(self, change: Callable[[torch.Tensor], torch.Tensor]) -> GraphStructure:
-        """The same structure with each tensor changed."""
+    def _map_tensors(self, function: Callable[[torch.Tensor], torch.Tensor]) -> GraphStructure:
+        """A copy of the structure, with `function` applied to each tensor."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        values |= {name: change(value) for name, value in values.items() if torch.is_tensor(value)}
+        values |= {name: function(value) for name, value in values.items() if torch.is_tensor(value)}
         return GraphStructure(**values)
 
 
 def build_structure(num_nodes: int, triples: IntArray, num_relations: int) -> GraphStructure:
-    """The structure of a graph; `triples` (m, 3): local head, global relation, local tail."""
+    """Build the structure of a graph; `triples` (m, 3): local head, global relation, local tail."""
     if max(num_nodes, 2 * num_relations, 2 * len(triples)) >= 2**31:
-        raise ArtifactError(f"{num_nodes} nodes with {len(triples)} triples are beyond 32-bit numbers")
+        raise ArtifactError(f"{num_nodes} nodes with {len(triples)} triples are too many for 32-bit indices")
     heads, relations, tails = (np.asarray(triples[:, column], dtype=np.int64) for column in range(3))
     num_rows = 2 * num_relations
     receivers, neighbors, pair_members, pair_rows = _pairs(num_nodes, num_rows, heads, relations, tails)
@@ -131,17 +130,17 @@ def build_structure(num_nodes: int, triples: IntArray, num_relations: int) -> Gr
 def _pairs(
     num_nodes: int, num_rows: int, heads: IntArray, relations: IntArray, tails: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Distinct pairs by (receiver, neighbour): both ends, CSR offsets into the relation rows, the rows ascending."""
-    apart = heads != tails
-    heads, relations, tails = heads[apart], relations[apart], tails[apart]
+    """List distinct pairs by (receiver, neighbour): receivers, neighbours, offsets into the rows, ascending rows."""
+    is_no_loop = heads != tails
+    heads, relations, tails = heads[is_no_loop], relations[is_no_loop], tails[is_no_loop]
     row_bits, node_bits = num_rows.bit_length(), num_nodes.bit_length()
-    if 2 * node_bits + row_bits > _KEY_BITS:
+    if 2 * node_bits + row_bits > _MAX_KEY_BITS:
         return _pairs_of_columns(
             np.concatenate([heads, tails]),
             np.concatenate([tails, heads]),
             np.concatenate([relations, relations + num_rows // 2]),
         )
-    # Shifts and masks, not products and quotients: a division of 64-bit integers costs more than the sort.
+    # Keys are packed by shifts and masks, because divisions of 64-bit integers would cost more than the sort.
     keys = np.concatenate(
         [
             (((heads << node_bits) | tails) << row_bits) | relations,
@@ -159,7 +158,7 @@ def _pairs(
 def _pairs_of_columns(
     receivers: IntArray, neighbors: IntArray, rows: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """What `_pairs` returns, for ids that are too long for one key: sorted by columns, which takes longer."""
+    """List pairs as `_pairs` does, if ids are too long for one key: sort by columns, which takes longer."""
     order = np.lexsort((rows, neighbors, receivers))
     receivers, neighbors, rows = receivers[order], neighbors[order], rows[order]
     is_first = (np.diff(receivers, prepend=-1) != 0) | (np.diff(neighbors, prepend=-1) != 0)
@@ -170,7 +169,7 @@ def _pairs_of_columns(
 def _relation_sets(
     sizes: IntArray, pair_members: IntArray, rows: IntArray, num_rows: int
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Number the distinct multisets of rows: the set of each pair, and the sets as CSR, smallest first."""
+    """Number the distinct multisets of rows: the set of each pair, and offsets and rows of the sets, smallest first."""
     set_of_pair = np.empty(len(sizes), dtype=np.int64)
     tables: list[IntArray] = []
     lengths: list[IntArray] = []
@@ -178,7 +177,7 @@ def _relation_sets(
     for size in np.flatnonzero(np.bincount(sizes)):
         chosen = np.flatnonzero(sizes == size)
         table = rows[pair_members[chosen][:, None] + np.arange(size)]
-        # Equal prefixes get equal codes, column by column: exact, and only ever a sort of plain integers.
+        # Column by column, equal prefixes get equal codes: exact, and only integers are sorted.
         codes = table[:, 0]
         for column in range(1, size):
             codes = np.unique(codes * num_rows + table[:, column], return_inverse=True)[1]
@@ -196,16 +195,16 @@ def _relation_sets(
 def _slots(
     num_nodes: int, num_sets: int, receivers: IntArray, neighbors: IntArray, set_of_pair: IntArray
 ) -> dict[str, IntArray]:
-    """Pairs in the order of slots, slots by node and by set; pairs come in by (receiver, neighbour)."""
+    """Group pairs, given by (receiver, neighbour), into slots; index the slots by node and by set."""
     pair_ptr = _offsets(np.bincount(receivers, minlength=num_nodes))
-    # The pattern is symmetric: what stands at a pair's index in the transpose is its reverse.
+    # The pattern is symmetric: the entry of the transpose at a pair's index is its reverse pair.
     _, _, reverse = _transpose(pair_ptr, neighbors, num_nodes)
     inverse_set = np.zeros(num_sets, dtype=np.int64)
     inverse_set[set_of_pair] = set_of_pair[reverse]
-    # To the transpose and back is a stable counting sort of each node's pairs by set.
+    # Transposing twice is a stable counting sort of each node's pairs by set.
     by_set_ptr, by_set_nodes, by_set = _transpose(pair_ptr, set_of_pair, num_sets)
-    _, ordered_sets, back = _transpose(by_set_ptr, by_set_nodes, num_nodes)
-    order = by_set[back]
+    _, ordered_sets, order_in_by_set = _transpose(by_set_ptr, by_set_nodes, num_nodes)
+    order = by_set[order_in_by_set]
     new_index = np.empty_like(order)
     new_index[order] = np.arange(len(order))
     is_first = np.diff(ordered_sets, prepend=-1) != 0
@@ -235,7 +234,7 @@ def _slots(
 def _incidences(
     num_nodes: int, num_rows: int, heads: IntArray, relations: IntArray, tails: IntArray
 ) -> dict[str, IntArray]:
-    """The distinct relation rows at each node, and the nodes each row touches."""
+    """Index the distinct relation rows at each node, and the nodes at each relation row."""
     row_bits = num_rows.bit_length()
     keys = np.concatenate([(heads << row_bits) | relations, (tails << row_bits) | (relations + num_rows // 2)])
     keys.sort()
@@ -247,12 +246,12 @@ def _incidences(
 
 
 def _offsets(counts: IntArray) -> IntArray:
-    """CSR offsets of rows with these lengths."""
+    """CSR offsets of rows with these lengths, one more than rows."""
     return np.concatenate([[0], np.cumsum(counts)])
 
 
 def _transpose(ptr: IntArray, columns: IntArray, num_columns: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Offsets and columns of the transposed CSR pattern, and where each of its entries stood before."""
+    """Offsets and columns of the transposed CSR pattern, and the index of each of its entries in the given pattern."""
     entries = np.arange(len(columns), dtype=np.int32)
     pattern: Any = sparse.csr_array(
         (entries, columns.astype(np.int32, copy=False), ptr.astype(np.int32, copy=False)),

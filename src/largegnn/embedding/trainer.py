@@ -1,12 +1,12 @@
-"""Train part by part: subgraphs are mini-batches in random order over shared tables (section 5 of the paper).
+"""Train a model over the subgraphs, epoch by epoch, with checkpoints and validation (section 5 of the paper).
 
 In: the subgraphs, the options, a model. Out: the trained model and a record of every epoch.
-The idea: an epoch passes the subgraphs in random order, and a step (`stepping`) takes a batch of the seeds of one and
-changes the rows of its entities alone; on a GPU all steps of a subgraph are one visit (`captured_step`), and on a
-cluster several workers visit subgraphs at the same time (`visits`). All that is drawn at random follows from the seed,
-the epoch and the subgraph, so that an interrupted run resumes from its last checkpoint to the same result. The valid
-links, where they are not seeds, choose the epoch whose parameters the run ends with.
-Cost: an epoch passes each subgraph once for every batch of its seeds.
+The idea: subgraphs are mini-batches over shared tables. An epoch visits them in random order; a step (`stepping`) takes
+a batch of the seeds of one subgraph and changes only the rows of its entities. On a GPU all steps of a visit replay one
+CUDA graph (`captured_step`), on a cluster several workers visit subgraphs at the same time (`visits`). All random draws
+follow from the seed, the epoch and the subgraph, so an interrupted run that resumes from its last checkpoint gives the
+same result. The run ends with the parameters of the epoch that was best on the valid links, unless these are seeds.
+Cost: an epoch encodes each subgraph once for every batch of its seeds.
 
 # Paper: subgraphs as mini-batches; RMSprop 0.005; batches of 1,024.
 # Departs: the learning rate falls along a cosine (`train.schedule`); the graph may be repartitioned every few epochs;
@@ -65,11 +65,11 @@ class Trainer:
         choose: bool = True,
         keep_last: bool = False,
     ) -> None:
-        """`division(number)` gives the subgraphs of a division by its number.
+        """Prepare a training; `division(number)` returns the subgraphs of the division with this number.
 
-        Checkpoints go into `folder`, if one is given. The training ends with the epoch that `validate` prefers, the
-        earliest of equals; without `choose` with the last, whatever `validate` says. With `keep_last` the last epoch
-        has a checkpoint too. `cluster` makes the visits of an epoch on a cluster.
+        Checkpoints are written into `folder`, if given. The training ends with the parameters of the epoch with the
+        highest `validate`, the earliest of equals; without `choose`, with the parameters of the last epoch. With
+        `keep_last` a checkpoint of the last epoch is written too. With `cluster` its workers make the visits.
         """
         self.model, self.options, self._seed = model, options, seed
         self._division, self._num_relations = division, num_relations
@@ -83,7 +83,7 @@ class Trainer:
         self.history: list[EpochRecord] = []
 
     def run(self) -> list[EpochRecord]:
-        """Train to the last epoch, from the last checkpoint if there is one; ends with the best epoch's parameters."""
+        """Train to the last epoch, resuming from the last checkpoint if there is one, and restore the best epoch."""
         self.history = self._saved.resume()
         saved_at = time.monotonic()
         with progress("train", self.options.epochs, "epochs", done=len(self.history)) as work:
@@ -101,19 +101,19 @@ class Trainer:
         return self.history
 
     def _run_epoch(self, epoch: int) -> None:
-        """Train one epoch, check and validate the result, and add its record."""
+        """Train one epoch, check and validate the result, and add its record to the history."""
         started = time.monotonic()
         with training_precision(self.options.precision):
             loss = self._train_epoch(epoch)
-        self._refuse_divergence(epoch, loss)
+        self._check_finite(epoch, loss)
         hits = self._validate_epoch(epoch)
         self.history.append(EpochRecord(epoch, loss, hits, time.monotonic() - started))
         self._log_epoch()
 
     def _train_epoch(self, epoch: int) -> float:
-        """Pass all subgraphs once; the mean loss of the steps."""
+        """Visit all subgraphs once; returns the mean loss of the steps."""
         feed = self._feed_of(epoch)
-        planned = self._planned(feed.subgraphs, epoch)
+        planned = self._plan_visits(feed.subgraphs, epoch)
         total = sum(len(visit.learning_rates) for visit in planned)
         losses = []
         with progress(f"epoch {epoch + 1}", total, "steps") as work:
@@ -122,17 +122,19 @@ class Trainer:
             if self._visits is not None and self._pairs is not None:
                 losses = self._captured_steps(self._visits, self._pairs, planned, work)
             else:
-                for visit, ready in zip(planned, feed.in_order([each.index for each in planned]), strict=True):
+                for visit, ready in zip(planned, feed.in_order([visit.index for visit in planned]), strict=True):
                     losses += self._steps(visit, ready, work)
         return float(torch.stack(losses).double().sum()) / total if losses else 0.0
 
-    def _planned(self, subgraphs: SubgraphSet, epoch: int) -> list[PlannedVisit]:
-        """The visits of an epoch, in random order, with the learning rate of each of their steps."""
+    def _plan_visits(self, subgraphs: SubgraphSet, epoch: int) -> list[PlannedVisit]:
+        """Plan the visits of an epoch, in random order, with the learning rate of every step."""
         order = np.random.default_rng([self._seed, epoch]).permutation(len(subgraphs)).tolist()
         sizes = np.diff(subgraphs.seed_ptr).tolist()
         order = [index for index in order if sizes[index]]
         num_steps = [-(-sizes[index] // self.options.batch_size) for index in order]
-        total, planned, done = sum(num_steps), [], 0
+        total = sum(num_steps)
+        planned = []
+        done = 0
         for index, count in zip(order, num_steps, strict=True):
             rates = tuple(self._learning_rate(epoch + (done + step) / total) for step in range(count))
             planned.append(PlannedVisit(index, rates, self._derived_seed(epoch, index)))
@@ -140,7 +142,7 @@ class Trainer:
         return planned
 
     def _steps(self, visit: PlannedVisit, ready: ReadySubgraph[GraphStructure], work: Work) -> list[Tensor]:
-        """All steps of one subgraph; the loss of each."""
+        """Take all steps of one visit; returns their losses."""
         losses = []
         batches = batches_of(ready, self.options.batch_size, visit.seed)
         for batch, rate in zip(batches, visit.learning_rates, strict=True):
@@ -151,23 +153,24 @@ class Trainer:
     def _captured_steps(
         self, visits: CapturedVisits, pairs: Feed[PairGraph], planned: list[PlannedVisit], work: Work
     ) -> list[Tensor]:
-        """All steps of an epoch, those of a subgraph in one go; the loss of each."""
-        num_nodes, losses = np.diff(pairs.subgraphs.entity_ptr), list[Tensor]()
-        for one in planned:
-            if num_nodes[one.index] > self.options.negatives:
-                ready = pairs.ready(one.index)
-                generator = torch.Generator(self.model.device).manual_seed(one.seed)
+        """Take all steps of an epoch, captured where the subgraph is large enough; returns their losses."""
+        num_nodes = np.diff(pairs.subgraphs.entity_ptr)
+        losses: list[Tensor] = []
+        for planned_visit in planned:
+            index, seed, rates = planned_visit.index, planned_visit.seed, planned_visit.learning_rates
+            if num_nodes[index] > self.options.negatives:
+                ready = pairs.ready(index)
+                generator = torch.Generator(self.model.device).manual_seed(seed)
                 batches = split_seeds(ready.seeds, self.options.batch_size, generator)
-                visit = Visit(ready.graph, ready.entities, batches, one.learning_rates)
-                losses += visits.visit(visit, one.seed).unbind()
-                work.advance(len(one.learning_rates))
+                losses += visits.visit(Visit(ready.graph, ready.entities, batches, rates), seed).unbind()
+                work.advance(len(rates))
             elif self._feed is not None:
-                # A captured step draws a fixed number of negatives: more than the subgraph has nodes.
-                losses += self._steps(one, self._feed.ready(one.index), work)
+                # A captured step draws a fixed number of negatives, and this subgraph does not have enough nodes.
+                losses += self._steps(planned_visit, self._feed.ready(index), work)
         return losses
 
     def _feed_of(self, epoch: int) -> Feed[GraphStructure]:
-        """The feed of the division of this epoch; another one every `repartition_every` epochs."""
+        """The feed of this epoch's division, which changes every `repartition_every` epochs."""
         number = epoch // self.options.repartition_every if self.options.repartition_every else 0
         if self._feed is None or number != self._division_number:
             self._feed = self._pairs = None  # released before the next division is computed
@@ -178,15 +181,15 @@ class Trainer:
                     expected="seeds, and a division that keeps some of them together",
                     fix="give more seeds or make fewer parts",
                 )
-            place, room = (self._num_relations, self.model.device), self.options.memory_bytes // 8
-            self._feed = Feed(subgraphs, prepare_subgraph, *place, room)
+            device, cache_bytes = self.model.device, self.options.memory_bytes // 8
+            self._feed = Feed(subgraphs, prepare_subgraph, self._num_relations, device, cache_bytes)
             if self._visits is not None:
-                self._pairs = Feed(subgraphs, prepare_pairs, *place, 2 * room)
+                self._pairs = Feed(subgraphs, prepare_pairs, self._num_relations, device, 2 * cache_bytes)
             self._division_number = number
         return self._feed
 
     def _can_capture(self) -> bool:
-        """Whether steps are captured: on a GPU here with Triton, with the encoder and losses written for it."""
+        """Whether steps are captured: on a local GPU with Triton, if encoder and losses support it."""
         device = self.model.device
         is_wanted = self.options.step == "auto" and device.type == "cuda" and self._cluster is None
         return is_wanted and has_kernels(device) and can_be_captured(self.model.encoder, self.options)
@@ -200,24 +203,24 @@ class Trainer:
         return int(np.random.SeedSequence([self._seed, epoch, index]).generate_state(1, np.uint64)[0] >> 1)
 
     def _validate_epoch(self, epoch: int) -> float | None:
-        """H@1 on the valid links, every few epochs and at the end; None in between."""
+        """H@1 on the valid links every `validate_every` epochs and after the last; None after other epochs."""
         is_last = epoch + 1 == self.options.epochs
         if self._validate is None or not (is_last or (epoch + 1) % self.options.validate_every == 0):
             return None
         return float(self._validate(self.model))
 
-    def _refuse_divergence(self, epoch: int, loss: float) -> None:
+    def _check_finite(self, epoch: int, loss: float) -> None:
         if math.isfinite(loss) and self.model.is_finite():
             return
         raise TrainingError(
             f"training diverged in epoch {epoch + 1}: its mean loss is {loss:g}, or a parameter is not finite. "
-            "The checkpoints before it are kept; lower train.learning_rate or train.scale, and run again with --resume"
+            "Earlier checkpoints are kept; lower train.learning_rate or train.scale, and run again with --resume"
         )
 
     def _log_epoch(self) -> None:
         record = self.history[-1]
         recent = [epoch.seconds for epoch in self.history[-5:]]
-        left = (self.options.epochs - len(self.history)) * sum(recent) / len(recent)
+        seconds_left = (self.options.epochs - len(self.history)) * sum(recent) / len(recent)
         hits = "" if record.valid_hits is None else f", valid H@1 {record.valid_hits:.4f}"
         _log.info(
             "train: epoch %d of %d, loss %.4f%s, %.2f s, about %.0f s left",
@@ -226,5 +229,5 @@ class Trainer:
             record.loss,
             hits,
             record.seconds,
-            left,
+            seconds_left,
         )

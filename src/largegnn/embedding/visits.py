@@ -1,18 +1,13 @@
-"""Train on the workers of a cluster: several visits to subgraphs at the same time, each given back in its turn.
+"""Train on the workers of a cluster: several workers visit subgraphs at the same time, results are merged in order.
 
-In: a model, the visits of an epoch. Out: the model after all of them, and counts of what was sent.
-The idea: a subgraph is the unit of training. A visit is a pure function: it takes the rows of its entities with the
-state of their optimiser, takes all steps of the subgraph, and gives the rows back, so a visit whose machine is lost is
-computed again by another. So many visits are under way as `Workers.visits` allows, and they are given back in the order
-of the epoch: no visit misses the changes of more than those, and the same number gives the same result. One at a time
-gives that of one process.
-Rows that no other visit changed meanwhile are replaced. Rows that others changed (landmarks, which several subgraphs
-contain) get the visit's change added to theirs; the mean squares of their gradients become the mean of both, which can
-be neither negative nor zero. Dense weights get the change too, but that of a visit overtaken by v >= 4 others counts
-4 / (1 + v), since many steps that do not know of each other overshoot; their mean squares are those of the last visit.
-Cost: that of the steps. An epoch sends rows and state of each subgraph twice.
+In: a model, the visits of an epoch. Out: the model after all visits, and counts of what was sent.
+The idea: a visit is a pure function from the rows and optimiser state of a subgraph's entities to their values after
+all its steps, so a visit whose machine is lost is computed again elsewhere. `Workers.visits` limits how many are under
+way. Results are merged in the order of the epoch, so the same limit gives the same result; a limit of one visit gives
+the result of one process. How a visit that others overtook is merged: see `SharedModel.merge`.
+Cost: the cost of the steps. An epoch sends rows and state of each subgraph twice.
 
-# Departs: the entities outside a subgraph that the cross-subgraph loss draws come from a sample drawn for the visit.
+# Departs: the cross-subgraph loss draws entities from a sample that is drawn once for the visit, not from all entities.
 """
 
 from __future__ import annotations
@@ -29,9 +24,9 @@ import torch
 from torch import Tensor
 
 from largegnn.artifacts import ClusterUse, FloatArray, IntArray, SubgraphSet
-from largegnn.embedding.entity_table import RowRMSprop
+from largegnn.embedding.entity_table import EntityTable
 from largegnn.embedding.feeding import prepare_subgraph
-from largegnn.embedding.losses import OtherRows
+from largegnn.embedding.losses import SampledRows
 from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.stepping import Stepper, batches_of
 from largegnn.machine.metering import Meter
@@ -42,17 +37,17 @@ from largegnn.machine.progress import Work
 if TYPE_CHECKING:
     from largegnn.settings import TrainSettings
 
-__all__ = ["ClusterVisits", "PlannedVisit", "SharedModel", "VisitResult", "VisitState", "sample_others", "visit"]
+__all__ = ["ClusterVisits", "PlannedVisit", "SharedModel", "VisitResult", "VisitState", "sample_entities", "visit"]
 
 _log = logging.getLogger(__name__)
-_SAMPLES = 4  # of rows that one step draws: so many times more are taken for a visit
-_FULL_CHANGES = 4  # of dense weights: changes of so many visits at the same time count in full
-_ENOUGH_SUBGRAPHS = 8  # for each worker: with four, H@1 of ContEA_FR_EN's valid links falls by .02, with two by .04
+_SAMPLE_FACTOR = 4  # entities sampled for a visit, as a multiple of the entities that one step draws from them
+_MAX_FULL_CHANGES = 4  # changes of dense weights by up to this many simultaneous visits count in full
+_MIN_SUBGRAPHS_PER_WORKER = 8  # with 4, H@1 on ContEA_FR_EN's valid links falls by .02, with 2 by .04
 
 
 @dataclass(frozen=True)
 class PlannedVisit:
-    """A subgraph to be visited, the learning rate of each of its steps, and the seed of all that is drawn."""
+    """A visit to be made: the subgraph's index, the learning rate of every step, and the seed of all random draws."""
 
     index: int
     learning_rates: tuple[float, ...]
@@ -61,7 +56,10 @@ class PlannedVisit:
 
 @dataclass(frozen=True, eq=False)
 class VisitState:
-    """What a visit changes: rows (k, d) of entities, relation rows and encoder weights, flat, and the mean squares."""
+    """The parameters that a visit changes, with their mean squared gradients.
+
+    `rows` (k, d) are entity rows; `dense` is the flat vector of relation rows and encoder weights.
+    """
 
     rows: FloatArray
     row_squares: FloatArray
@@ -76,7 +74,7 @@ class VisitState:
 
 @dataclass(frozen=True, eq=False)
 class VisitResult:
-    """The state after a visit, the sum of its losses, its seconds, and the peak memory of its worker."""
+    """The state after a visit, the sum of its losses, its wall-clock and CPU seconds, its worker's peak memory."""
 
     state: VisitState
     loss_sum: float
@@ -86,47 +84,53 @@ class VisitResult:
 
 
 class ClusterVisits:
-    """Makes the visits of a training on the workers of a cluster, and counts."""
+    """Makes the visits of a training on the workers of a cluster, and records the use of the cluster."""
 
     def __init__(self, workers: Workers, options: TrainSettings, num_relations: int) -> None:
         self._workers, self._options, self._num_relations = workers, options, num_relations
-        self._is_warned = False
+        self._has_warned = False
         self._uses: list[ClusterUse] = []
 
     def use(self) -> ClusterUse | None:
-        """What was taken of the cluster so far."""
+        """The use of the cluster so far; None before the first epoch."""
         return ClusterUse.joined(self._uses) if self._uses else None
 
     def visit_all(
         self, model: EmbeddingModel, subgraphs: SubgraphSet, planned: Sequence[PlannedVisit], work: Work
     ) -> float:
-        """Make all visits of an epoch; the mean loss of their steps."""
+        """Make all visits of an epoch; returns the mean loss of their steps."""
         self._warn_of_staleness(len(planned))
         shared, num_entities = SharedModel(model), len(model.entities.values)
+        # Entities, state sent, number of visits merged before, and bytes of sampled rows.
         under_way: deque[tuple[IntArray, VisitState, int, int]] = deque()
 
         def pieces() -> Iterator[tuple[Any, ...]]:
-            for one in planned:
-                entities = np.asarray(subgraphs.subgraph(one.index).entities, dtype=np.int64)
-                others = sample_others(num_entities, self._options.cross_negatives, one.seed)
-                state, number = shared.take(entities)
-                other_rows = model.entities.rows_of(torch.from_numpy(others)).cpu().numpy()
-                under_way.append((entities, state, number, other_rows.nbytes))
-                yield one, state, others, other_rows
+            for planned_visit in planned:
+                entities = np.asarray(subgraphs.subgraph(planned_visit.index).entities, dtype=np.int64)
+                sampled = sample_entities(num_entities, self._options.cross_negatives, planned_visit.seed)
+                state, number = shared.read(entities)
+                sampled_rows = model.entities.rows(torch.from_numpy(sampled)).cpu().numpy()
+                under_way.append((entities, state, number, sampled_rows.nbytes))
+                yield planned_visit, state, sampled, sampled_rows
 
-        counts = {"bytes_sent": 0, "shared_rows": 0}
-        staleness, results, losses = list[int](), list[tuple[float, float, float]](), list[float]()
-        made = self._workers.visits(visit, pieces(), (subgraphs, self._options, self._num_relations))
-        for one, result in zip(planned, made, strict=True):
-            entities, taken, number, num_bytes = under_way.popleft()
+        bytes_sent = shared_rows = 0
+        staleness: list[int] = []
+        losses: list[float] = []
+        seconds: list[float] = []
+        cpu_seconds: list[float] = []
+        peaks_mb: list[float] = []
+        visited = self._workers.visits(visit, pieces(), (subgraphs, self._options, self._num_relations))
+        for planned_visit, result in zip(planned, visited, strict=True):
+            entities, before, number, num_bytes = under_way.popleft()
             staleness.append(shared.num_visits - number)
-            counts["shared_rows"] += shared.give(entities, taken, number, result.state)
-            counts["bytes_sent"] += num_bytes + taken.num_bytes + result.state.num_bytes
-            results.append((result.seconds, result.cpu_seconds, result.peak_memory_mb))
+            shared_rows += shared.merge(entities, before, number, result.state)
+            bytes_sent += num_bytes + before.num_bytes + result.state.num_bytes
             losses.append(result.loss_sum)
-            work.advance(len(one.learning_rates))
+            seconds.append(result.seconds)
+            cpu_seconds.append(result.cpu_seconds)
+            peaks_mb.append(result.peak_memory_mb)
+            work.advance(len(planned_visit.learning_rates))
         shared.load_dense()
-        seconds, cpu_seconds, peaks = zip(*results, strict=True)
         self._uses.append(
             ClusterUse(
                 num_nodes=self._workers.num_nodes,
@@ -136,117 +140,131 @@ class ClusterVisits:
                 most_stale=max(staleness),
                 visit_seconds=sum(seconds),
                 visit_cpu_seconds=sum(cpu_seconds),
-                peak_worker_mb=max(peaks),
-                **counts,
+                peak_worker_mb=max(peaks_mb),
+                bytes_sent=bytes_sent,
+                shared_rows=shared_rows,
             )
         )
-        return sum(losses) / sum(len(one.learning_rates) for one in planned)
+        return sum(losses) / sum(len(planned_visit.learning_rates) for planned_visit in planned)
 
     def _warn_of_staleness(self, num_subgraphs: int) -> None:
+        """Warn once if there are so few subgraphs that simultaneous visits share many rows."""
         num_workers = self._workers.num_visitors
-        if self._is_warned or num_workers <= 2 or num_subgraphs >= _ENOUGH_SUBGRAPHS * num_workers:
+        if self._has_warned or num_workers <= 2 or num_subgraphs >= _MIN_SUBGRAPHS_PER_WORKER * num_workers:
             return
-        self._is_warned = True
+        self._has_warned = True
         _log.warning(
-            "train: %d workers share %d subgraphs. With fewer than %d subgraphs for each worker others change many of "
-            "the rows of a visit meanwhile, which costs accuracy: make more parts (division.parts) or take fewer "
+            "train: %d workers share %d subgraphs. With fewer than %d subgraphs per worker, other workers change many "
+            "of the rows that a visit works on, which costs accuracy: make more parts (division.parts) or use fewer "
             "workers (cluster.workers)",
             num_workers,
             num_subgraphs,
-            _ENOUGH_SUBGRAPHS,
+            _MIN_SUBGRAPHS_PER_WORKER,
         )
 
 
 class SharedModel:
-    """A model that several visits change at the same time."""
+    """A model whose parameters several visits read and change at the same time."""
 
     def __init__(self, model: EmbeddingModel) -> None:
         self._table, self._model = model.entities, model
         self._dense = model.dense_vectors()
-        self._changed = np.zeros(len(model.entities.values), dtype=np.int64)  # by the number of visits given back
+        self._changed_by = np.zeros(len(model.entities.values), dtype=np.int64)  # number of the last visit, from 1
         self.num_visits = 0
 
-    def take(self, entities: IntArray) -> tuple[VisitState, int]:
-        """The state of `entities` (k,) and of the dense weights, and how many visits were given back before."""
-        rows, squares = (each.cpu().numpy() for each in self._table.take(torch.from_numpy(entities)))
-        return VisitState(rows, squares, *self._dense), self.num_visits
+    def read(self, entities: IntArray) -> tuple[VisitState, int]:
+        """The state of `entities` (k,) and of the dense weights, and how many visits were merged before."""
+        return VisitState(*self._rows_and_squares(entities), *self._dense), self.num_visits
 
-    def give(self, entities: IntArray, taken: VisitState, number: int, made: VisitState) -> int:
-        """Add what a visit changed since it was taken at `number`; how many of its rows others had changed."""
-        rows, squares = made.rows.copy(), made.row_squares.copy()
-        touched = self._changed[entities] > number
-        if touched.any():
-            present = [each.cpu().numpy() for each in self._table.take(torch.from_numpy(entities[touched]))]
-            rows[touched] = present[0] + (made.rows[touched] - taken.rows[touched])
-            squares[touched] = (present[1] + made.row_squares[touched]) / 2
+    def _rows_and_squares(self, entities: IntArray) -> tuple[FloatArray, FloatArray]:
+        rows, squares = self._table.rows_and_state(torch.from_numpy(entities))
+        return rows.cpu().numpy(), squares.cpu().numpy()
+
+    def merge(self, entities: IntArray, before: VisitState, number: int, after: VisitState) -> int:
+        """Merge the result of a visit that read its state after `number` visits; returns the number of shared rows.
+
+        Shared rows are rows that other visits changed meanwhile, such as landmarks. The visit's change is added to
+        them, and their mean squares become the mean of both, which stays positive. All other rows are replaced. The
+        change of the dense weights is added too; if v >= 4 other visits were merged meanwhile it is scaled by
+        4 / (1 + v), because many steps that do not know of each other overshoot. Their mean squares are replaced.
+        """
+        rows, squares = after.rows.copy(), after.row_squares.copy()
+        is_shared = self._changed_by[entities] > number
+        if is_shared.any():
+            present_rows, present_squares = self._rows_and_squares(entities[is_shared])
+            rows[is_shared] = present_rows + (after.rows[is_shared] - before.rows[is_shared])
+            squares[is_shared] = (present_squares + after.row_squares[is_shared]) / 2
         device = self._table.device
-        self._table.put(torch.from_numpy(entities), *(torch.from_numpy(each).to(device) for each in (rows, squares)))
+        self._table.write(
+            torch.from_numpy(entities), torch.from_numpy(rows).to(device), torch.from_numpy(squares).to(device)
+        )
         overtaken = self.num_visits - number
-        dense = made.dense
+        dense = after.dense
         if overtaken:
             # Between the sum, which overshoots, and the mean, which learns less (lab/notebook.md has both).
-            dense = self._dense[0] + min(1.0, _FULL_CHANGES / (1 + overtaken)) * (made.dense - taken.dense)
-        self._dense = dense, made.dense_squares
+            dense = self._dense[0] + min(1.0, _MAX_FULL_CHANGES / (1 + overtaken)) * (after.dense - before.dense)
+        self._dense = dense, after.dense_squares
         self.num_visits += 1
-        self._changed[entities] = self.num_visits
-        return int(touched.sum())
+        self._changed_by[entities] = self.num_visits
+        return int(is_shared.sum())
 
     def load_dense(self) -> None:
-        """Bring the dense weights into the model, where the rows are already."""
+        """Copy the dense weights into the model, whose table already has the rows."""
         self._model.load_dense(*self._dense)
 
 
 def visit(
     planned: PlannedVisit,
-    taken: VisitState,
-    others: IntArray,
-    other_rows: FloatArray,
+    before: VisitState,
+    sampled: IntArray,
+    sampled_rows: FloatArray,
     subgraphs: SubgraphSet,
     options: TrainSettings,
     num_relations: int,
     device: str,
     num_threads: int,
 ) -> VisitResult:
-    """Take all steps of a subgraph; `others` (c,), ascending, are the entities to draw from, with their rows."""
+    """Take all steps of a subgraph, on a worker.
+
+    The cross-subgraph loss draws from the entities `sampled` (c,), ascending, whose input rows are `sampled_rows`.
+    """
     meter, started, cpu_started = Meter(), time.monotonic(), time.process_time()
-    before = torch.get_num_threads()
+    threads_before = torch.get_num_threads()
     torch.set_num_threads(num_threads)
     try:
         chosen = torch.device(device)
         model = EmbeddingModel(0, num_relations, options.model_copy(update={"tables": "device"}), chosen, 0)
         ready = prepare_subgraph(subgraphs.subgraph(planned.index), num_relations, chosen)
-        model.entities = table = _CopiedRows(ready.entities, taken)
-        model.load_dense(taken.dense, taken.dense_squares)
+        model.entities = table = _CopiedRows(ready.entities, before)
+        model.load_dense(before.dense, before.dense_squares)
         stepper = Stepper(model, options)
-        outside = OtherRows(*(torch.tensor(each, device=chosen) for each in (others, other_rows)))
+        sample = SampledRows(torch.tensor(sampled, device=chosen), torch.tensor(sampled_rows, device=chosen))
         with training_precision(options.precision):
-            batches = batches_of(ready, options.batch_size, planned.seed, outside)
-            losses = [stepper.step(*each) for each in zip(batches, planned.learning_rates, strict=True)]
+            batches = batches_of(ready, options.batch_size, planned.seed, sample)
+            losses = [stepper.step(batch, rate) for batch, rate in zip(batches, planned.learning_rates, strict=True)]
         loss_sum = float(torch.stack(losses).double().sum()) if losses else 0.0
-        rows = (table.values.cpu().numpy(), table.square_average.cpu().numpy())
         seconds, cpu_seconds = time.monotonic() - started, time.process_time() - cpu_started
-        state = VisitState(*rows, *model.dense_vectors())
+        state = VisitState(table.values.cpu().numpy(), table.square_average.cpu().numpy(), *model.dense_vectors())
         return VisitResult(state, loss_sum, seconds, cpu_seconds, meter.read().peak_memory_mb)
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads_before)
 
 
-class _CopiedRows(RowRMSprop):
-    """A copy of the rows of some entities (k,), ascending, by their global ids."""
+class _CopiedRows(EntityTable):
+    """A table of copied rows, for some entities (k,), ascending, that is indexed by their global ids."""
 
-    def __init__(self, entities: Tensor, taken: VisitState) -> None:
+    def __init__(self, entities: Tensor, state: VisitState) -> None:
         device = entities.device
-        rows, squares = (torch.tensor(each, device=device) for each in (taken.rows, taken.row_squares))
-        super().__init__(rows, squares)
+        super().__init__(torch.tensor(state.rows, device=device), torch.tensor(state.row_squares, device=device))
         self._entities = entities
 
     def _indices(self, ids: Tensor) -> Tensor:
         return torch.searchsorted(self._entities, ids)
 
 
-def sample_others(num_entities: int, cross_negatives: int, seed: int) -> IntArray:
-    """Entities (c,), ascending, whose rows a visit takes to draw from: all if they are few, else a sample."""
-    count = _SAMPLES * cross_negatives
+def sample_entities(num_entities: int, cross_negatives: int, seed: int) -> IntArray:
+    """Sample the entities (c,), ascending, whose rows are sent with a visit; all entities if there are few."""
+    count = _SAMPLE_FACTOR * cross_negatives
     if num_entities <= count:
         return np.arange(num_entities, dtype=np.int64)
     return np.unique(np.random.default_rng([seed, 1]).integers(0, num_entities, count))
