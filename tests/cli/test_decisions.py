@@ -40,4 +40,4 @@ def test_rejected_pairs_never_come_back_and_accepted_ones_are_seeds(finished: Pa
     source, target = pairs.select("source", "target").row(20)
     log.add(Decision(source, target, "reject"))
     changed = call(*command, "--decisions", log.path, expect=2)
-    assert "is not what it was" in changed.stderr
+    assert "is not the file it was made from" in changed.stderr
