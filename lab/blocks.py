@@ -99,7 +99,7 @@ class BlockVectors(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _Members:
-    """Test entities of one side in a block: ascending `indices` (k,) into the test entities of the side, and vectors."""
+    """Test entities of one side in a block: ascending `indices` (k,) into the side's test entities, and vectors."""
 
     indices: IntArray
     vectors: torch.Tensor

@@ -36,7 +36,7 @@ __all__ = [
 Table = Literal["15k", "100k", "1m", "ablation"]
 TABLES: tuple[Table, ...] = ("15k", "100k", "1m", "ablation")
 PLAIN, BEST, PRINTED = "LargeGNN", "LargeGNN (best)", "LargeGNN, printed CNS"
-# Each of these systems removes one departure of the plain setting: the small dimension at 1M, the falling learning rate.
+# Each of these systems removes one departure of the plain setting: small dimension at 1M, falling learning rate.
 WIDE, STEADY = "LargeGNN, d = 128", "LargeGNN, constant rate"
 SYSTEMS = (
     "LargeEA",

@@ -35,7 +35,7 @@ SCORINGS = ("cosine", "csls", "transport", "csls+rules", "transport+rules")
 
 @dataclass(frozen=True)
 class _Figure:
-    """A column: key, title, function that reads it from a record, key in the paper, whether a difference is meaningful."""
+    """A column: key, title, function that reads it from a record, key in the paper, whether a difference is stated."""
 
     key: str
     title: str

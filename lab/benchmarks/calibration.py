@@ -87,7 +87,8 @@ def report(rows: list[dict[str, Any]]) -> None:
     for name, num_seeds in dict.fromkeys((row["set"], row["seeds"]) for row in rows):
         all_runs = [row for row in rows if (row["set"], row["seeds"]) == (name, num_seeds)]
         runs = [row for row in all_runs if row["expected"] is not None and row["true"] is not None]
-        shown = f"{name:<14} {num_seeds:>5} seeds, {all_runs[0]['num_valid']:>4} valid, {len(runs)} of {len(all_runs)} calibrated"
+        shown = f"{name:<14} {num_seeds:>5} seeds, {all_runs[0]['num_valid']:>4} valid, "
+        shown += f"{len(runs)} of {len(all_runs)} calibrated"
         if runs:
             errors = [abs(row["expected"] - row["true"]) for row in runs]
             partial = [abs(row["expected_partial"] - row["true_partial"]) for row in runs if row["true_partial"]]

@@ -1,7 +1,7 @@
 """Compare settings by valid links only: `choices FOLDER ... [--variants 'default;dim 128'] [--json FILE]`.
 
 Test links are removed before the runs. Seeds = train links; the entities of the valid links are ranked among themselves
-(both directions, ties count as errors, structure only) by cosine, CSLS (k = 10) and transport. Every variant changes one
+(both directions, ties count as errors, structure only) by cosine, CSLS (k = 10) and transport. A variant changes one
 thing in the default settings, and runs with several random seeds. A variant is worth keeping if it helps on every data
 set. Only fold 1 is used: most valid links of the other folds are test links of fold 1, on which results are reported.
 Finished runs are lines of the JSON file and are not repeated; several processes may share the file if each has variants

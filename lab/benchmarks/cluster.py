@@ -1,4 +1,4 @@
-"""Compare runs on a local cluster with a run in one process: `cluster FOLDER [--workers 0 1 2 4] [--parts 8] [--seeds 0]`.
+"""Compare runs on a local cluster and in one process: `cluster FOLDER [--workers 0 1 2 4] [--parts 8] [--seeds 0]`.
 
 FOLDER is a data set as `largegnn align` takes it. One run for each number of workers and each random seed, up to the
 step `integrate`; 0 workers is a run without a cluster, any other number a run with `--cluster local`. No network is
