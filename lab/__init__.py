@@ -1,6 +1,6 @@
-"""The laboratory: the paper's systems and tables, benchmarks, records and the page of results. Not installed.
+"""Measure LargeGNN: the paper's systems and tables, benchmarks, records and the page of results. Not installed.
 
-Called from the root of the repository: `python -m lab --help`. The package `largegnn` never imports it.
+Call it from the root of the repository: `python -m lab --help`. The package `largegnn` never imports it.
 """
 
 from __future__ import annotations

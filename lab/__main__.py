@@ -1,7 +1,7 @@
-"""The commands of the laboratory: `python -m lab COMMAND`, called from the root of the repository.
+"""Define the commands of the laboratory: `python -m lab COMMAND`, called from the root of the repository.
 
-- `reproduce` runs what is missing of the paper's tables, and shows the paper's figures beside ours
-- `tables` writes the page of results, and every other page that shows records
+- `reproduce` makes the missing runs of the paper's tables, and shows the paper's figures beside ours
+- `tables` writes the page of results and every other page that shows records
 - `words` lists words that the project no longer uses
 - `supersede` moves records that are replaced to `lab/results/superseded`
 """
@@ -43,15 +43,15 @@ def app() -> None:
 @click.option("--dataset", multiple=True, help="Only this data set. May be repeated.")
 @click.option("--system", multiple=True, help="Only this system. May be repeated.")
 @click.option("--work", type=options.PATH, default=Path("runs/reproduce"), help="Folder for runs, records and tables.")
-@click.option("--results", type=options.PATH, help="Folder of records. What has a record is not run.")
-@click.option("--configs", type=options.PATH, default=CONFIGS, help="Folder of the systems' files.")
+@click.option("--results", type=options.PATH, help="Folder of records. Runs that have a record are not repeated.")
+@click.option("--configs", type=options.PATH, default=CONFIGS, help="Folder of the configuration files of the systems.")
 @click.option("--device", default="auto", help="Device: auto, cpu or cuda.")
 @click.option("--keep-runs", is_flag=True, help="Keep the run folders of finished runs.")
 @click.option(
     "--supersede",
     metavar="REASON",
-    help="Make records anew that were made with other settings or do not say their origin. "
-    "The old ones move to the folder superseded, with this reason.",
+    help="Repeat runs whose records were made with other settings or have no origin. "
+    "The old records move to the folder superseded, with this reason.",
 )
 @click.option("--dry-run", is_flag=True, help="List what is missing and run nothing.")
 @options.json_option
@@ -70,7 +70,7 @@ def reproduce_command(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Run what is missing of the paper's tables, and show the paper's figures beside ours. Resumes by itself."""
+    """Make the missing runs of the paper's tables, and show the paper's figures beside ours. Call again to resume."""
     from lab.records import read_results
     from lab.reproduce import missing_data, plan_runs, reproduce
 
@@ -84,10 +84,10 @@ def reproduce_command(
         _log.warning("%s is not in %s: %s", name, data, remedy)
     if dry_run:
         records = read_results(records_folder)
-        for run in plan_runs([one for one in systems if one.dataset not in absent], records, repeats):
+        for run in plan_runs([system for system in systems if system.dataset not in absent], records, repeats):
             _log.info("to run: %s on %s, random seed %d", run.system.name, run.system.dataset, run.random_seed)
     else:
-        _refuse_nothing(systems, absent, read_results(records_folder), data)
+        _check_any_work(systems, absent, read_results(records_folder), data)
         records = reproduce(
             systems, data, records_folder, work, repeats, device, keep_runs=keep_runs, superseded_for=supersede
         )
@@ -104,13 +104,13 @@ def _tables(names: tuple[str, ...]) -> list[Table]:
 def _chosen(
     systems: list[PaperSystem], tables: list[Table], datasets: tuple[str, ...], names: tuple[str, ...]
 ) -> list[PaperSystem]:
-    for given, known, what in (
+    for given, known, kind in (
         (datasets, {system.dataset for system in systems}, "data set"),
         (names, {system.name for system in systems}, "system"),
     ):
         for name in given:
             if name not in known:
-                raise InputError(f"no {what} is called {name!r}", expected=f"one of {', '.join(sorted(known))}")
+                raise InputError(f"no {kind} is called {name!r}", expected=f"one of {', '.join(sorted(known))}")
     return [
         system
         for system in systems
@@ -120,15 +120,15 @@ def _chosen(
     ]
 
 
-def _refuse_nothing(
+def _check_any_work(
     systems: list[PaperSystem], absent: dict[str, str], records: list[ResultRecord], data: Path
 ) -> None:
-    """Refuse a call that could neither run nor show anything."""
+    """Raise an error if the call can neither run nor show anything."""
     if not systems:
-        raise InputError("no system is left to run", fix="name fewer of --table, --dataset and --system")
+        raise InputError("no system is left to run", fix="use fewer of the filters --table, --dataset and --system")
     if all(system.dataset in absent for system in systems) and not records:
         raise InputError(
-            "none of the data sets is there",
+            "none of the data sets was found",
             where=str(data),
             expected=f"a folder with {' or '.join(absent)}",
             fix=next(iter(absent.values())),
@@ -143,7 +143,7 @@ def _show(
     absent: dict[str, str],
     as_json: bool,
 ) -> None:
-    """The tables as Markdown and JSON in files, and one of the two on standard output."""
+    """Write the tables as Markdown and JSON files, and print them in one of these formats."""
     from lab.tables import make_rows, rows_as_json, table_markdown
 
     found: dict[str, Any] = {}
@@ -176,7 +176,7 @@ def tables_command() -> None:
 
 @app.command("words")
 def words_command() -> None:
-    """List words that the project no longer uses, each with what to write instead. Fails where there are some."""
+    """List words that the project no longer uses, and what to write instead. The exit code is 1 if there are any."""
     from lab.words import check_words
 
     found = check_words()
@@ -186,10 +186,10 @@ def words_command() -> None:
 
 @app.command("supersede")
 @click.argument("file", help="A file of lines in lab/results, without its ending.")
-@click.argument("key", help="The key of a record; * stands for anything.")
+@click.argument("key", help="The key of a record; * matches any text.")
 @click.argument("reason", help="Why the records are replaced.")
 def supersede_command(file: str, key: str, reason: str) -> None:
-    """Move records of a benchmark to lab/results/superseded. Their benchmark then makes them again."""
+    """Move records of a benchmark to lab/results/superseded, so that the benchmark makes them again."""
     from lab.lines import supersede_lines
 
     moved = supersede_lines(RESULTS / f"{file}.jsonl", key, reason)
@@ -197,7 +197,7 @@ def supersede_command(file: str, key: str, reason: str) -> None:
 
 
 def main() -> None:
-    """Run a command; an error of ours ends with its message and exit code."""
+    """Run a command; an error of LargeGNN ends it with a message and an exit code."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
         app(prog_name="python -m lab")

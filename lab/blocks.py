@@ -1,15 +1,15 @@
 """Train and measure models of single blocks, as LargeEA and LIME do (section 6 of the paper).
 
 In: the blocks as subgraphs, the options of a training run, the test links. Out: the unit vectors of each block, ranks
-of all test links, and pairs. A block is a training run of its own; vectors of different blocks cannot be compared. So
-the candidates of a source are the test targets that share a block with it, by cosine; of several blocks the best score
-counts; a link whose ends share no block is a miss with an infinite rank. Pairs are selected within each block, and the
-result is the union. Ties count against us, as in `evaluation.metrics`. An entity without a direction is in no block.
+of all test links, and pairs. Each block is trained on its own, so vectors of different blocks cannot be compared. The
+candidates of a source are the test targets that share a block with it, by cosine; if they share several blocks, the
+best score counts; a link whose ends share no block is a miss with an infinite rank. Pairs are selected within each
+block, and the result is their union. Ties count as errors. An entity whose vector is zero is in no block.
 Cost: training each block; the sum over blocks of test sources times test targets, times d. Memory: the largest block.
 
 # Paper: LargeEA's blocks are CPS parts, LIME's are SBP parts; alignment is searched within a block only.
-# Departs: the same encoder, loss and number of epochs as LargeGNN's, so that what is compared is the division. A block
-#     without a seed cannot be trained: its vectors are those its random start gives.
+# Departs: encoder, loss and number of epochs are those of LargeGNN, so that only the divisions are compared. A block
+#     without a seed cannot be trained: its vectors come from the random initial parameters.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.structure import build_structure
 from largegnn.embedding.trainer import Trainer
 from largegnn.errors import ArtifactError
-from largegnn.evaluation.metrics import SCORE_TOLERANCE, Ranks
+from largegnn.evaluation.metrics import Ranks
 from largegnn.machine.precision import full_precision
 from largegnn.matching.candidates import csls
 from largegnn.matching.search import SearchOptions, search_both
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class BlockEmbeddings:
-    """The entities of a block, (k,) ascending, and their unit vectors (k, d); comparable with each other only."""
+    """The entities of a block, (k,) ascending, and their unit vectors (k, d), comparable only within the block."""
 
     entities: IntArray
     vectors: npt.NDArray[np.float32]
@@ -53,9 +53,9 @@ class BlockEmbeddings:
 def train_blocks(
     subgraphs: SubgraphSet, num_relations: int, options: TrainSettings, device: torch.device, seed: int
 ) -> Iterator[BlockEmbeddings]:
-    """Train a model for each block on that block alone; each follows from `seed` and the block's number."""
-    only = {"alignment": options.losses.get("alignment", 1.0)}
-    options = options.model_copy(update={"losses": only, "repartition_every": 0})
+    """Train a separate model on each block; its random seed follows from `seed` and the number of the block."""
+    alignment_only = {"alignment": options.losses.get("alignment", 1.0)}
+    options = options.model_copy(update={"losses": alignment_only, "repartition_every": 0})
     for index in range(len(subgraphs)):
         block = subgraphs.subgraph(index)
         _log.info("train: block %d of %d, %d entities", index + 1, len(subgraphs), len(block.entities))
@@ -69,7 +69,7 @@ def _train_block(
     num_entities = len(block.entities)
     model = EmbeddingModel(num_entities, num_relations, options, device, seed)
     if len(block.seeds):
-        own = SubgraphSet(
+        subgraph_set = SubgraphSet(
             entities=np.arange(num_entities),
             entity_ptr=np.array([0, num_entities]),
             triples=block.triples,
@@ -77,7 +77,7 @@ def _train_block(
             seeds=block.seeds,
             seed_ptr=np.array([0, len(block.seeds)]),
         )
-        Trainer(model, lambda _: own, num_relations, options, seed).run()
+        Trainer(model, lambda _: subgraph_set, num_relations, options, seed).run()
     structure = build_structure(num_entities, block.triples, num_relations)
     embeddings = encode_full(model.encoder, model.entities.values, model.relations, structure)
     return BlockEmbeddings(block.entities, embeddings.vectors)
@@ -88,26 +88,26 @@ class BlockVectors(Protocol):
 
     @property
     def entities(self) -> IntArray:
-        """Global ids."""
+        """Return the global ids (k,)."""
         ...
 
     @property
     def vectors(self) -> npt.NDArray[Any]:
-        """One row for each entity."""
+        """Return one row for each entity, (k, d)."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class _Members:
-    """Test entities of one side in one block: `indices` (k,), ascending, among all of that side, and unit `vectors`."""
+    """Test entities of one side in a block: ascending `indices` (k,) into the side's test entities, and vectors."""
 
     indices: IntArray
     vectors: torch.Tensor
 
     def rows(self, indices: IntArray) -> torch.Tensor:
-        """The vectors of entities that are in the block."""
-        found = torch.from_numpy(np.searchsorted(self.indices, indices))
-        return self.vectors.index_select(0, found.to(self.vectors.device))
+        """Return the vectors of entities of the block, given by their indices."""
+        rows = torch.from_numpy(np.searchsorted(self.indices, indices))
+        return self.vectors.index_select(0, rows.to(self.vectors.device))
 
 
 def rank_within_blocks(
@@ -119,7 +119,7 @@ def rank_within_blocks(
 ) -> Ranks:
     """Rank both ends of all `test_links` (k, 2) within their blocks: (k,) float64 each, infinite for a split link.
 
-    Blocks are read one at a time; of each only the vectors of test entities are kept.
+    Blocks are read one at a time; only the vectors of test entities are kept.
     """
     sources, source_indices = np.unique(test_links[:, 0], return_inverse=True)
     targets, target_indices = np.unique(test_links[:, 1], return_inverse=True)
@@ -134,7 +134,7 @@ def rank_within_blocks(
 
 
 def _members(block: BlockVectors, entities: IntArray, device: torch.device | str) -> _Members:
-    """Those of the `entities` (m,), ascending, that have a vector in the block."""
+    """Find which of the ascending `entities` (m,) have a non-zero vector in the block."""
     _, in_block, indices = np.intersect1d(block.entities, entities, assume_unique=True, return_indices=True)
     vectors = torch.from_numpy(np.asarray(block.vectors[in_block])).to(device, torch.float32)
     if not bool(torch.isfinite(vectors).all()):
@@ -151,7 +151,7 @@ def _rank(
     gold_indices: IntArray,
     chunk_bytes: int,
 ) -> npt.NDArray[np.float64]:
-    """The rank of each link's gold (k,) among the candidates of its query (k,)."""
+    """Rank the true partner of each link among the candidates of its query, (k,)."""
     ranks = np.full(len(query_indices), np.inf)
     if not len(ranks):
         return ranks
@@ -173,7 +173,7 @@ def _rank(
             chunk = slice(start, start + step)
             scores = _best_scores(queries, query_indices[links[chunk]], candidates, shared, columns)
             gold = scores.gather(1, torch.from_numpy(golds[chunk, None]).to(scores.device))
-            # The gold is among those counted, once.
+            # The true partner itself is counted once, so the best rank is 1.
             ranks[links[chunk]] = (scores >= gold - SCORE_TOLERANCE).sum(dim=1).cpu().numpy()
     return ranks
 
@@ -185,41 +185,44 @@ def _best_scores(
     shared: IntArray,
     columns: IntArray,
 ) -> torch.Tensor:
-    """Cosine of queries (q,), all of them in the `shared` blocks, with candidates (c,): the best of those blocks."""
+    """Compute cosines of queries (q,), which are in all `shared` blocks, with candidates (c,): the best over blocks."""
     if len(shared) == 1:
         return torch.mm(queries[shared[0]].rows(indices), candidates[shared[0]].vectors.t())
     best: torch.Tensor = candidates[shared[0]].vectors.new_full((len(indices), len(columns)), -torch.inf)
     for index in shared:
         scores = queries[index].rows(indices) @ candidates[index].vectors.t()
-        at = torch.from_numpy(np.searchsorted(columns, candidates[index].indices)).to(best.device)
-        best[:, at] = torch.maximum(best[:, at], scores)
+        positions = torch.from_numpy(np.searchsorted(columns, candidates[index].indices)).to(best.device)
+        best[:, positions] = torch.maximum(best[:, positions], scores)
     return best
 
 
-_K, _CSLS_K = 5, 10
+_K = 5
+_CSLS_K = 10
 
 
 class BlockPairs:
-    """Collects the pairs of blocks as they pass; `free` (n,) may be matched, the first `num_sources` are sources."""
+    """Collect the pairs of blocks; entities with `free` (n,) may be matched, the first `num_sources` are sources."""
 
     def __init__(self, free: Mask, num_sources: int, device: str = "cpu") -> None:
-        self._free, self._num_sources = free, num_sources
+        self._free = free
+        self._num_sources = num_sources
         self._options = SearchOptions(device=device)
         self._found: dict[str, list[IntArray]] = {"mutual_5nn": [], "mutual_top1": [], "csls_mutual_top1": []}
 
     def watch(self, blocks: Iterable[BlockEmbeddings]) -> Iterator[BlockEmbeddings]:
-        """The same blocks; the pairs of each are kept before it is passed on."""
+        """Yield the given blocks; the pairs of a block are collected before it is yielded."""
         for block in blocks:
             self._add(block)
             yield block
 
     def pairs(self) -> dict[str, IntArray]:
-        """The pairs (p, 2) of each selection, each pair once."""
+        """Return the pairs (p, 2) of each selection without repetitions."""
         none = np.empty((0, 2), dtype=np.int64)
-        return {name: np.unique(np.concatenate([none, *found]), axis=0) for name, found in self._found.items()}
+        return {name: np.unique(np.concatenate([none, *pairs]), axis=0) for name, pairs in self._found.items()}
 
     def _add(self, block: BlockEmbeddings) -> None:
-        is_free, is_source = self._free[block.entities], block.entities < self._num_sources
+        is_free = self._free[block.entities]
+        is_source = block.entities < self._num_sources
         sides = [np.flatnonzero(is_free & side) for side in (is_source, ~is_source)]
         if not all(len(side) for side in sides):
             return

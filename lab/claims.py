@@ -1,8 +1,9 @@
 """Compare systems claim by claim on every data set: a table of the results page.
 
-In: the records of whole systems, and the paper's figures. Out: Markdown, a row for each claim (one system, or one way
-to choose pairs, is better than another), a column for each data set. A cell has the difference, the sample deviations
-of both ends together, and a verdict: it holds or is refuted only beyond that deviation, and one run has no verdict.
+In: the records of whole systems, and the paper's figures. Out: Markdown, a row for each claim (that one system, or one
+way to choose pairs, is better than another) and a column for each data set. A cell has the difference, its deviation
+(from the sample deviations of both systems) and a verdict: a claim holds or is refuted only if the difference exceeds
+that deviation. A single run has no verdict.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def _f1(selection: str) -> Figure:
 
 @dataclass(frozen=True)
 class Claim:
-    """That a system is better than another by some figure; `other_figure` where the two ends differ in that."""
+    """The claim that `system` is better than `other` by a figure; `other_figure` if the two need different figures."""
 
     text: str
     measure: str
@@ -63,21 +64,21 @@ def _claims() -> list[Claim]:
         ("CNS as printed helps", PRINTED, "LargeGNN w/o CNS", (cosine, csls)),
         ("ER and CNS together help", PLAIN, "LargeGNN w/o both", (cosine, csls)),
     )
-    found = [
+    claims = [
         Claim(text, name, system, other, figure)
         for text, system, other, measures in compared
         for name, figure in measures
     ]
     first = "mutual first choices by CSLS above mutual 5-NN"
-    found.append(Claim(first, "F1", PLAIN, PLAIN, _f1("csls_mutual_top1"), _f1("mutual_5nn")))
-    return found
+    claims.append(Claim(first, "F1", PLAIN, PLAIN, _f1("csls_mutual_top1"), _f1("mutual_5nn")))
+    return claims
 
 
 CLAIMS = tuple(_claims())
 
 
 def claims_section(systems: Sequence[PaperSystem], records: Sequence[ResultRecord]) -> str:
-    """Every claim on every data set that has records."""
+    """Write a table of every claim on every data set that has records."""
     datasets = [name for name in DATASETS if any(record.dataset == name for record in records)]
     rows = []
     for claim in CLAIMS:
@@ -87,12 +88,12 @@ def claims_section(systems: Sequence[PaperSystem], records: Sequence[ResultRecor
 
 
 def verdict(ours: Summary, other: Summary | float) -> str:
-    """The difference with its deviation, and whether it is one."""
-    ends = [ours, other] if isinstance(other, Summary) else [ours]
+    """Return the difference with its deviation, and whether it is significant."""
+    summaries = [ours, other] if isinstance(other, Summary) else [ours]
     gain = ours.mean - (other.mean if isinstance(other, Summary) else other)
-    deviation = math.hypot(*(end.deviation for end in ends))
+    deviation = math.hypot(*(summary.deviation for summary in summaries))
     text = difference_text(gain, deviation)
-    if min(end.runs for end in ends) < 2:
+    if min(summary.runs for summary in summaries) < 2:
         return f"{text.partition(' ±')[0]}, one run"
     word = "no difference" if abs(gain) <= deviation else "holds" if gain > 0 else "**against**"
     return f"{text}, {word}"
@@ -102,8 +103,10 @@ def _cell(claim: Claim, dataset: str, systems: Sequence[PaperSystem], records: S
     ours = _summary(claim.system, dataset, records, claim.figure)
     other: Summary | float | None
     if claim.other == PAPER:
-        # The paper's figure is that of its own system; a set that stands in for another has none.
-        theirs = [one for one in systems if (one.dataset, one.name) == (dataset, PLAIN) and not one.stands_in_for]
+        # The paper has figures of its own system only, and none for a data set that replaces another.
+        theirs = [
+            entry for entry in systems if (entry.dataset, entry.name) == (dataset, PLAIN) and not entry.stands_in_for
+        ]
         other = theirs[0].paper.get("hits@1") if theirs else None
     else:
         other = _summary(claim.other, dataset, records, claim.other_figure or claim.figure)
@@ -111,5 +114,5 @@ def _cell(claim: Claim, dataset: str, systems: Sequence[PaperSystem], records: S
 
 
 def _summary(system: str, dataset: str, records: Sequence[ResultRecord], figure: Figure) -> Summary | None:
-    own = [record for record in records if (record.system, record.dataset) == (system, dataset)]
-    return summarise_records(own, figure)
+    matching = [record for record in records if (record.system, record.dataset) == (system, dataset)]
+    return summarise_records(matching, figure)

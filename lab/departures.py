@@ -1,9 +1,9 @@
 """Compare the plain setting with the paper's, setting by setting: a table of the results page.
 
-In: the systems. Out: Markdown, a row for each setting, a column for the data sets that have records and all settings
-in common. What differs from the paper is bold; a setting that the paper leaves open, and the papers it points to, says
-so. The last column names the system that goes the paper's way and is the plain one in all else, so that a departure can
-be judged alone.
+In: the systems. Out: Markdown, a row for each setting, a column for each group of data sets that have records and the
+same settings. Values that differ from the paper are bold; settings that neither the paper nor the papers it cites give
+are marked. The last column names a system that differs from the plain one only by following the paper in this setting,
+so that each departure can be judged separately.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _count(value: Any) -> str:
 
 @dataclass(frozen=True)
 class _Choice:
-    """A setting: its key, what the paper has (by table where that differs), how a value reads, who goes its way."""
+    """A setting: its key, the paper's value (or values by table), the text of a value, the system that follows it."""
 
     title: str
     key: str
@@ -62,7 +62,7 @@ _CHOICES = (
 
 
 def departures_section(systems: Sequence[PaperSystem], records: Sequence[ResultRecord]) -> str:
-    """Every setting of the plain rows beside the paper's."""
+    """Write a table of every setting of the plain rows and of the paper."""
     plain = {system.dataset: system for system in systems if system.name == PLAIN}
     known = [name for name in DATASETS if name in plain and any(record.dataset == name for record in records)]
     columns: dict[tuple[str, ...], list[str]] = {}
@@ -82,5 +82,5 @@ def _cell(choice: _Choice, system: PaperSystem) -> str:
 
 
 def _size(system: PaperSystem) -> Table:
-    """The table whose size a data set has."""
+    """Return the table to which the size of a data set belongs."""
     return next(table for table in system.tables if table != "ablation")

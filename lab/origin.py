@@ -1,9 +1,9 @@
 """Describe where a figure comes from: program, machine, settings, data.
 
-In: the settings of a run, the files it read. Out: an `Origin`: version, commit and files of the program, date, machine,
-libraries, channels, protocol, settings that differ from the defaults, random seed, checksum of the data. Nothing in it
-names a host, a user or a folder. The records of benchmarks (`record_lines`) and of whole systems (`records`) carry it.
-Cost: one pass over the data for the checksum, a call of git.
+In: the settings of a run and the files that it read. Out: an `Origin` with version, commit and git tree of the program,
+date, machine, libraries, channels, protocol, settings that differ from the defaults, random seed and checksums of the
+data. It never names a host, a user or a folder. The records of benchmarks (`lines`) and of whole systems (`records`)
+contain it. Cost: one pass over the data for the checksums, and a few calls of git.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ __all__ = [
 Plain = str | int | float | bool | None
 _LIBRARIES = ("numpy", "scipy", "torch", "numba", "polars", "faiss-cpu", "pymetis", "kaminpar", "rapidfuzz")
 _CHUNK = 1 << 20
-_GB = 1024  # of megabytes
+_SEPARATE = ("seed", "device")  # settings that an origin states as random seed and machine
+_MB_PER_GB = 1024
 
 
 class Machine(StrictModel):
-    """What a run was made on."""
+    """The machine of a run."""
 
     cores: int = Field(ge=1)
     memory_gb: float | None
@@ -53,11 +54,11 @@ class Machine(StrictModel):
 
 
 class Origin(StrictModel):
-    """Everything that a figure follows from, as far as it can be told."""
+    """Everything that is known to determine a figure."""
 
     version: str
-    commit: str | None  # with "+" behind it where the program had changes that no commit has
-    # Git's name of the package's files, which stays the same where history is written anew and commits change theirs.
+    commit: str | None  # ends in "+" if the program had uncommitted changes
+    # Git's hash of the package's files. Unlike the commit, it stays the same if the history is rewritten.
     tree: str | None = None
     date: str
     machine: Machine
@@ -76,10 +77,10 @@ def origin_of(
     channels: Iterable[str] | None = None,
     protocol: Mapping[str, Plain] | None = None,
 ) -> Origin:
-    """The origin of a run with these settings on these files or folders, made here and now.
+    """Describe the origin of a run with these settings on these files or folders, made now on this machine.
 
-    `channels` are those that were used, where the settings leave it to the data; `protocol` adds what the settings do
-    not say, such as how seeds were drawn.
+    `channels`: the channels that were used, if the settings leave the choice to the data. `protocol`: facts that are
+    not settings, such as how seeds were drawn.
     """
     rules: dict[str, Plain] = {
         "seeds_from": settings.protocol.seeds_from,
@@ -87,8 +88,10 @@ def origin_of(
         "rounds": settings.rounds.number,
     }
     defaults = flat_settings(Settings().model_dump(mode="json"))
-    own = flat_settings(settings.model_dump(mode="json"))
-    changed = {key: value for key, value in own.items() if key not in ("seed", "device") and defaults.get(key) != value}
+    values = flat_settings(settings.model_dump(mode="json"))
+    changed = {
+        key: value for key, value in values.items() if key not in ("seed", "device") and defaults.get(key) != value
+    }
     commit, tree = _committed()
     return Origin(
         version=__version__,
@@ -106,67 +109,68 @@ def origin_of(
 
 
 def origin_of_run(run: Run, protocol: Mapping[str, Plain]) -> Origin:
-    """The origin of figures measured here and now on a finished run: its settings, its channels, the files it read."""
+    """Describe the origin of figures measured now on a finished run, with its settings, channels and input files."""
     files = [] if run.given is None else [path for path in vars(run.given).values() if path is not None]
     return origin_of(run.settings, files, channels=run.channels, protocol=protocol)
 
 
 def data_checksum(path: Path) -> str:
-    """SHA-256 of a file, or of all files of a folder with their names in it, in the order of these."""
+    """Return the SHA-256 of a file, or of the names, sizes and contents of all files of a folder, sorted by name."""
     total = hashlib.sha256()
-    files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file())
-    for one in files:
-        total.update(f"{one.relative_to(path).as_posix()}\0{one.stat().st_size}\0".encode())
-        with one.open("rb") as source:
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    for file in files:
+        total.update(f"{file.relative_to(path).as_posix()}\0{file.stat().st_size}\0".encode())
+        with file.open("rb") as source:
             while chunk := source.read(_CHUNK):
                 total.update(chunk)
     return total.hexdigest()
 
 
 def machine_name(device: str) -> str:
-    """What a run was made on, in words."""
+    """Describe the machine of a run in words."""
     machine = _machine(device)
     cores = f"{machine.cores} CPU cores"
     return f"{machine.gpu}, {cores}" if machine.gpu else f"{cores} ({machine.architecture})"
 
 
 def today() -> str:
-    """The date, everywhere the same one."""
+    """Return the date in UTC, so that it does not depend on the time zone."""
     return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
 def _machine(device: str) -> Machine:
     import torch
 
-    chosen, memory = choose_device(device), machine_memory_mb()
+    chosen = choose_device(device)
+    memory = machine_memory_mb()
     return Machine(
         cores=num_processors(),
-        memory_gb=None if memory is None else round(memory / _GB, 1),
+        memory_gb=None if memory is None else round(memory / _MB_PER_GB, 1),
         gpu=torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else None,
         architecture=platform.machine(),
     )
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for name in _LIBRARIES:
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:  # optional, or not needed on this machine
             continue
-    return found
+    return versions
 
 
 def _committed() -> tuple[str | None, str | None]:
-    """The commit of the program's own files and git's name of them, as far as they are in a repository unchanged."""
+    """Return the commit of the program, and git's hash of its files if unchanged; None outside a repository."""
     package = Path(largegnn.__file__).parent
 
     def git(*words: str) -> str:
-        done = subprocess.run(["git", "-C", package, *words], capture_output=True, text=True, check=True)
-        return done.stdout.strip()
+        ended = subprocess.run(["git", "-C", package, *words], capture_output=True, text=True, check=True)
+        return ended.stdout.strip()
 
     try:
-        # A repository that only happens to be around an installed package says nothing about it.
+        # An installed package may lie inside an unrelated repository, which does not track its files.
         if not git("ls-files", "--", "version.py"):
             return None, None
         commit, changed = git("rev-parse", "HEAD"), git("status", "--porcelain", "--", ".")

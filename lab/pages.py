@@ -1,8 +1,8 @@
 """Write the pages that show records: `docs/results.md`, the README's table, and the tables of the paper's systems.
 
-In: the records in `lab/results`. Out: pages with everything between `<!-- table:NAME -->` and `<!-- /table -->` written
-again, and with every figure in a sentence filled in from its record (`traced`). The text around tables is written by
-hand. `python -m lab tables` calls `write_pages`; a test fails where a page and the records differ.
+In: the records in `lab/results`. Out: pages in which everything between `<!-- table:NAME -->` and `<!-- /table -->` is
+written again, and every figure in a sentence is filled in from its record (`traced`). The text around the tables is
+written by hand. `python -m lab tables` calls `write_pages`; a test fails if a page and the records differ.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from lab.traced import FILLED, fill
 __all__ = ["render", "write_pages"]
 
 Row = dict[str, Any]
-README, RESULTS_PAGE, PAPER_PAGE = ROOT / "README.md", ROOT / "docs" / "results.md", MEASUREMENTS / "results.md"
+README = ROOT / "README.md"
+RESULTS_PAGE = ROOT / "docs" / "results.md"
+PAPER_PAGE = MEASUREMENTS / "results.md"
 ENTITIES = {
     "EN_FR_15K_V1": "15,000 + 15,000",
     "EN_DE_15K_V1": "15,000 + 15,000",
@@ -55,7 +57,7 @@ def write_pages() -> list[Path]:
 
 
 def render(page: Path) -> str:
-    """A page as the records have it."""
+    """Return the text of a page, filled in from the records."""
     text = page.read_text(encoding="utf-8")
     if page == README:
         text = fill_page(text, {"measured": measured_table()})
@@ -67,7 +69,7 @@ def render(page: Path) -> str:
 
 
 def paper_sections() -> dict[str, str]:
-    """Every table of the paper beside our records, and what they show."""
+    """Return every table of the paper beside our records, and the tables that compare them."""
     systems, records = read_systems(CONFIGS), read_results(RESULTS)
     sections = page_sections(systems, records)
     sections["claims"] = claims_section(systems, records)
@@ -78,7 +80,7 @@ def paper_sections() -> dict[str, str]:
 
 
 def results_sections() -> dict[str, str]:
-    """The tables of the page of results."""
+    """Return the tables of the page of results."""
     return {
         "measured": measured_table(),
         "paper": systems_table(),
@@ -97,11 +99,11 @@ def _lines(name: str) -> list[Row]:
 
 
 def _best_of(dataset: str) -> list[ResultRecord]:
-    return [one for one in read_results(RESULTS) if (one.system, one.dataset) == (BEST, dataset)]
+    return [record for record in read_results(RESULTS) if (record.system, record.dataset) == (BEST, dataset)]
 
 
 def measured_table() -> str:
-    """Our best setting on four sets, and what made the runs."""
+    """Tabulate our best setting on four data sets, and name the versions that made the runs."""
 
     def hits(scoring: str) -> Callable[[ResultRecord], float | None]:
         return lambda record: (record.ideal[scoring] or {}).get("hits@1")
@@ -116,94 +118,96 @@ def measured_table() -> str:
         "memory, MB": lambda record: record.training.peak_memory_mb,
         "GPU, MB": lambda record: record.training.peak_gpu_mb,
     }
-    rows, every = [], []
+    rows = []
+    all_runs: list[ResultRecord] = []
     for dataset, entities in ENTITIES.items():
         runs = _best_of(dataset)
-        every += runs
+        all_runs += runs
         cells = [_mean(runs, value, ".3f") for value in shares.values()]
         cells += [_mean(runs, value, ",.0f") for value in amounts.values()]
         rows.append([dataset, entities, *cells, str(len(runs))])
     table = markdown_table(["data set", "entities", *shares, *amounts, "runs"], rows)
-    return f"{table}\n\nRecorded by {made_by(every)}."
+    return f"{table}\n\nRecorded by {made_by(all_runs)}."
 
 
 def _mean(runs: list[ResultRecord], value: Callable[[ResultRecord], float | None], form: str) -> str:
-    found = summarise_records(runs, value)
-    return "–" if found is None else format(found.mean, form).removeprefix("0" if form == ".3f" else "")
+    summary = summarise_records(runs, value)
+    return "–" if summary is None else format(summary.mean, form).removeprefix("0" if form == ".3f" else "")
 
 
 def systems_table() -> str:
-    """H@1 by cosine of each system on each set that has records, and the paper's where it has one."""
+    """Tabulate H@1 by cosine of each system on each data set that has records, and the paper's figure if any."""
     systems, records = read_systems(CONFIGS), read_results(RESULTS)
-    datasets = [name for name in DATASETS if any(one.dataset == name for one in records)]
+    datasets = [name for name in DATASETS if any(record.dataset == name for record in records)]
     rows = []
     for name in SYSTEMS:
         cells = []
         for dataset in datasets:
-            own = [one for one in records if (one.system, one.dataset) == (name, dataset)]
-            ours = summary_text(summarise_records(own, lambda one: (one.ideal["cosine"] or {}).get("hits@1")))
-            files = [one for one in systems if (one.name, one.dataset) == (name, dataset) and not one.stands_in_for]
-            paper = files[0].paper.get("hits@1") if files else None
+            runs = [record for record in records if (record.system, record.dataset) == (name, dataset)]
+            ours = summary_text(summarise_records(runs, lambda record: (record.ideal["cosine"] or {}).get("hits@1")))
+            printed = [entry for entry in systems if (entry.name, entry.dataset) == (name, dataset)]
+            printed = [entry for entry in printed if not entry.stands_in_for]
+            paper = printed[0].paper.get("hits@1") if printed else None
             cells.append(ours + (f" ({share_text(paper)})" if paper is not None else ""))
         rows.append([name, *cells])
     return markdown_table(["system", *datasets], rows)
 
 
 def folds_table(lines: Iterable[Row]) -> str:
-    """Five folds by OpenEA's protocol."""
+    """Tabulate the mean over five folds, by OpenEA's protocol."""
     groups = _grouped(lines, lambda row: (row["set"], tuple(row["chosen"])))
     rows = []
     for (name, chosen), runs in groups.items():
         if len({row["origin"]["protocol"]["fold"] for row in runs}) > 1:
             scorings = ("cosine", "csls", "csls+rules", "transport+rules")
             cells = [mean_text([row["ideal"][scoring]["hits@1"] for row in runs]) for scoring in scorings]
-            rows.append([name, ", ".join(f"`{each}`" for each in chosen) or "default", *cells, str(len(runs))])
+            rows.append([name, ", ".join(f"`{setting}`" for setting in chosen) or "default", *cells, str(len(runs))])
     return markdown_table(["set", "settings", "cosine", "CSLS", "CSLS, rules", "transport, rules", "folds"], rows)
 
 
 def few_seeds_table(lines: Iterable[Row]) -> str:
-    """H@1 without rounds and with them, by the share of links that are seeds."""
+    """Tabulate H@1 without and with rounds, by the share of links that are seeds."""
     rows = []
     for (name, share), runs in _grouped(lines, lambda row: (row["set"], row["share"])).items():
         cells = []
         for rounds, scoring in ((0, "cosine"), (0, "transport+rules"), (3, "transport+rules")):
             values = [row["hits@1"][scoring] for row in runs if row["rounds"] == rounds]
             cells.append(mean_text(values) if values else "–")
-        judged = [row["accepted"] for row in runs if "accepted" in row]
-        cells += [mean_text([one[key] for one in judged]) for key in ("precision", "expected")]
+        accepted = [row["accepted"] for row in runs if "accepted" in row]
+        cells += [mean_text([figures[key] for figures in accepted]) for key in ("precision", "expected")]
         rows.append([name, f"{share:.0%}", *cells])
     titles = ["cosine", "transport, rules", "the same, three rounds", "precision", "expected precision"]
     return markdown_table(["set", "seeds", *titles], rows)
 
 
 def names_table(lines: Iterable[Row]) -> str:
-    """F1 without seeds by all channels, beside two baselines."""
+    """Tabulate F1 by all channels without seeds, beside two baselines."""
     known = {line["key"]: line for line in lines}
     rows = []
     for name in dict.fromkeys(line["set"] for line in known.values()):
         keys = (f"{name} 0 auto", f"{name} 0 literals", f"{name} 0.3 auto")
         cells = [share_text(known[key]["partial_f1"]) if key in known else "–" for key in keys]
-        bases = (f"{name} baselines, equal labels", f"{name} baselines, n-grams, best cut")
-        rows.append([name, *cells, *(share_text(known[key]["partial_f1"]) for key in bases)])
+        baselines = (f"{name} baselines, equal labels", f"{name} baselines, n-grams, best cut")
+        rows.append([name, *cells, *(share_text(known[key]["partial_f1"]) for key in baselines)])
     titles = ["no seeds", "no seeds, names and values alone", "30 % seeds", "equal labels", "n-grams, best cut"]
     return markdown_table(["set", *titles], rows)
 
 
 def confidence_table(lines: Iterable[Row]) -> str:
-    """Expected against true precision where few links are known."""
+    """Tabulate the expected and the true precision if few links are known."""
     rows = []
     for (name, seeds), runs in _grouped(lines, lambda row: (row["set"], -row["seeds"])).items():
-        own = [row for row in runs if row["expected"] is not None]
-        errors = [abs(row["expected"] - row["true"]) for row in own]
-        means = [statistics.fmean(row[key] for row in own) for key in ("expected", "true")]
-        inside = sum(row["low"] <= row["true"] <= row["high"] for row in own)
+        calibrated = [row for row in runs if row["expected"] is not None]
+        errors = [abs(row["expected"] - row["true"]) for row in calibrated]
+        means = [statistics.fmean(row[key] for row in calibrated) for key in ("expected", "true")]
+        inside = sum(row["low"] <= row["true"] <= row["high"] for row in calibrated)
         cells = [share_text(value) for value in (*means, statistics.fmean(errors))]
-        rows.append([name, f"{-seeds:,}", *cells, f"{inside} of {len(own)}"])
+        rows.append([name, f"{-seeds:,}", *cells, f"{inside} of {len(calibrated)}"])
     return markdown_table(["set", "seeds", "expected", "true", "mean error", "within the interval"], rows)
 
 
 def seconds_table(lines: Iterable[Row]) -> str:
-    """Seconds of each step from files to pairs."""
+    """Tabulate the seconds of each step, from files to pairs."""
     known = {line["key"]: line for line in lines}
     shown = {title: known[key] for title, key in SPEED.items()}
     rows = []
@@ -216,7 +220,7 @@ def seconds_table(lines: Iterable[Row]) -> str:
 
 
 def growth_table(lines: Iterable[Row]) -> str:
-    """Seconds and memory of generated pairs by their size."""
+    """Tabulate seconds and memory of generated pairs by their size."""
     rows = []
     for line in sorted(lines, key=lambda line: (line["origin"]["machine"]["gpu"] or "", line["entities"])):
         machine = line["origin"]["machine"]

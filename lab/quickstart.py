@@ -1,8 +1,8 @@
 """Write the output of the first run into `README.md`: `python -m lab.quickstart`, which takes a minute.
 
-The commands are those of the README, which are those of `make demo`; what `largegnn align` prints at the end is put
-between `<!-- output:quickstart -->` and `<!-- /output -->`. One thread, so that the figures are the same on other
-machines to a few digits.
+It runs the commands in the README, which `make demo` runs too, and puts the findings that `largegnn align` prints
+between `<!-- output:quickstart -->` and `<!-- /output -->`. It uses one thread, so that the figures agree to a few
+digits with other machines.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ FIRST_LINE = re.compile(r"^[\d,]+ pairs accepted", re.MULTILINE)
 
 
 def commands() -> list[str]:
-    """The commands of the first run, as they stand in the README."""
+    """Return the commands of the first run from the README."""
     return COMMANDS.findall(README.read_text(encoding="utf-8"))
 
 
 def run(folder: Path) -> str:
-    """What `largegnn align` prints at the end, in a folder of its own."""
+    """Run the commands in a folder, and return the findings that `largegnn align` prints at the end."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
     printed = {}
     for command in commands():
         words = [sys.executable, "-m", *shlex.split(command)]
         ended = subprocess.run(words, cwd=folder, env=environment, check=True, stdout=subprocess.PIPE, text=True)
         printed[words[3]] = ended.stdout
-    found = FIRST_LINE.search(printed["align"])
-    assert found is not None, "align ends with what it found"
-    return printed["align"][found.start() :].strip()
+    match = FIRST_LINE.search(printed["align"])
+    assert match is not None, "align prints its findings at the end"
+    return printed["align"][match.start() :].strip()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Store measured results: one JSON file for a data set, one record for a system and a random seed.
 
 In: `lab/results/<dataset>.json`, a list of records. Out: checked values, and their mean and spread over random seeds.
-A record is one finished run, wherever it was made:
+A record describes one finished run, on any machine:
 
     {"dataset": "EN_FR_15K_V1", "system": "LargeGNN", "random_seed": 0, "machine": "NVIDIA H200, 16 CPU cores",
      "settings": {"parts": 5, "cap": 7500, "dim": 128},
@@ -11,13 +11,13 @@ A record is one finished run, wherever it was made:
      "training": {"seconds": 40.0, "peak_memory_mb": 900.0, "peak_gpu_mb": null},
      "origin": {"version": "0.1.0", "commit": "...", ...}}
 
-`origin` (see `origin`) says what the run followed from; it is null in records of before there was any, whose version is
-0.1.0 and whose commit is not known. `ideal` is source to target; a scoring that was not measured is null, and further
-ones may stand beside the two. `real` is null where no pairs were accepted. `settings` are the few that tell runs apart;
-those of one system on one data set must agree, or their mean would be that of different things. Every value of
-`partition` and `training` may be null.
-`partition.seconds` are those of merge, partition and landmarks (the paper's "Time"), `training.seconds` those of the
-stage `train`. Records that are replaced move to the folder `superseded` beside the files, with the reason.
+`origin` (see `lab.origin`) describes the program, machine and data of the run; it is null in the oldest records, whose
+version is 0.1.0 and whose commit is unknown. `ideal` ranks targets for sources; a scoring that was not measured is
+null, and further scorings may follow. `real` is null if no pairs were accepted. `settings` holds the few settings that
+distinguish runs; all runs of one system on one data set must have the same, or their mean would mix different systems.
+Every value of `partition` and `training` may be null. `partition.seconds` is the time of merge, partition and landmarks
+(the paper's "Time"), `training.seconds` that of the step `train`. A replaced record moves to the folder `superseded`
+beside the files, with the reason.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Measure = Literal["hits@1", "hits@5", "hits@10", "mrr"]
 _MEASURES: tuple[Measure, ...] = ("hits@1", "hits@5", "hits@10", "mrr")
-FIRST_VERSION = "0.1.0"  # of records that do not say
+FIRST_VERSION = "0.1.0"  # the version of records without an origin
 
 
 class Pairs(StrictModel):
@@ -70,7 +70,7 @@ class Pairs(StrictModel):
 
 
 class PartitionFigures(StrictModel):
-    """What a division keeps, and what it cost."""
+    """Shares that a division keeps, and its cost."""
 
     train_kept: Share | None
     test_kept: Share | None
@@ -80,7 +80,7 @@ class PartitionFigures(StrictModel):
 
 
 class Cost(StrictModel):
-    """What training cost."""
+    """The cost of training."""
 
     seconds: Amount | None
     peak_memory_mb: Amount | None
@@ -121,7 +121,7 @@ class ResultRecord(StrictModel):
 
 @dataclass(frozen=True)
 class Summary:
-    """A figure over the runs that have it: mean, sample standard deviation (0 of one run), how many they are."""
+    """A figure over the runs that have it: mean, sample standard deviation (0 for one run), number of runs."""
 
     mean: float
     deviation: float
@@ -129,12 +129,12 @@ class Summary:
 
 
 def read_results(folder: Path) -> list[ResultRecord]:
-    """The records of all files of a folder; none where there is no folder."""
+    """Read the records of all files of a folder; there are none if the folder does not exist."""
     return [record for file in sorted(folder.glob("*.json")) for record in read_records(file)]
 
 
 def read_records(file: Path) -> list[ResultRecord]:
-    """The records of one file; a wrong one is refused with file, place and reason."""
+    """Read the records of one file; an invalid record is refused with file, place and reason."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValueError) as error:
@@ -147,7 +147,7 @@ def read_records(file: Path) -> list[ResultRecord]:
 
 
 def add_record(folder: Path, record: ResultRecord) -> None:
-    """Put a record into the file of its data set, beside and renamed; what is there stays, whoever else adds to it."""
+    """Add a record to the file of its data set, under a lock; the file is replaced at once and keeps its records."""
     file = folder / f"{record.dataset}.json"
     try:
         with hold(folder / ".lock", wait=True):
@@ -159,22 +159,23 @@ def add_record(folder: Path, record: ResultRecord) -> None:
 
 
 def supersede(folder: Path, dataset: str, system: str, reason: str) -> int:
-    """Move the records of a system on a data set to `superseded`, with the reason and the day; none is ever deleted."""
-    file, older = folder / f"{dataset}.json", folder / SUPERSEDED / f"{dataset}.json"
+    """Move the records of a system on a data set to `superseded`, with the reason and the date; none is deleted."""
+    file = folder / f"{dataset}.json"
+    archive = folder / SUPERSEDED / f"{dataset}.json"
     if not file.exists():
         return 0
     try:
-        older.parent.mkdir(exist_ok=True)
+        archive.parent.mkdir(exist_ok=True)
         with hold(folder / ".lock", wait=True):
             records = read_records(file)
             moved = [record for record in records if record.system == system]
             if moved:
-                before = json.loads(older.read_text(encoding="utf-8")) if older.exists() else []
-                about = {"superseded": today(), "reason": reason}
-                _write(older, [*before, *(record.model_dump() | about for record in moved)])
+                before = json.loads(archive.read_text(encoding="utf-8")) if archive.exists() else []
+                note = {"superseded": today(), "reason": reason}
+                _write(archive, [*before, *(record.model_dump() | note for record in moved)])
                 _write(file, [record.model_dump() for record in records if record.system != system])
     except OSError as error:
-        raise StorageError(f"cannot write {older}: {error.strerror or error}") from error
+        raise StorageError(f"cannot write {archive}: {error.strerror or error}") from error
     return len(moved)
 
 
@@ -186,7 +187,7 @@ def _write(file: Path, entries: Sequence[dict[str, Any]]) -> None:
 def summarise_records(
     records: Iterable[ResultRecord], figure: Callable[[ResultRecord], float | None]
 ) -> Summary | None:
-    """A figure over runs; None if no run has it."""
+    """Summarise a figure over runs; None if no run has it."""
     values = [value for record in records if (value := figure(record)) is not None]
     if not values:
         return None
@@ -194,19 +195,22 @@ def summarise_records(
 
 
 def made_by(runs: Sequence[ResultRecord]) -> str:
-    """What made the runs, in words: versions, each with its commits."""
+    """Name the versions that made the runs, each with its commits."""
     commits: dict[str, dict[str, None]] = {}
     for record in runs:
-        made = record.origin
-        commit = made.commit[:8] + "+" * made.commit.endswith("+") if made is not None and made.commit else "unknown"
-        commits.setdefault(made.version if made else FIRST_VERSION, {})[commit] = None
+        origin = record.origin
+        commit = "unknown"
+        if origin is not None and origin.commit:
+            commit = origin.commit[:8] + ("+" if origin.commit.endswith("+") else "")
+        commits.setdefault(origin.version if origin else FIRST_VERSION, {})[commit] = None
     return "; ".join(
-        f"version {version}, commit{'s' if len(own) > 1 else ''} {', '.join(own)}" for version, own in commits.items()
+        f"version {version}, commit{'s' if len(names) > 1 else ''} {', '.join(names)}"
+        for version, names in commits.items()
     )
 
 
 def _check_together(file: Path, records: Sequence[ResultRecord]) -> None:
-    """Refuse records of another data set, of one run twice, and of one system with several settings."""
+    """Refuse records of another data set, two records of one run, and one system with several settings."""
     seen: dict[tuple[str, int], int] = {}
     settings: dict[str, tuple[int, dict[str, Any]]] = {}
     for number, record in enumerate(records, start=1):
@@ -219,9 +223,9 @@ def _check_together(file: Path, records: Sequence[ResultRecord]) -> None:
         before, known = settings.setdefault(record.system, (number, record.settings))
         if known != record.settings:
             raise InputError(
-                "two runs of one system were made with other settings, so they have no mean",
+                "two runs of one system were made with different settings, so they have no common mean",
                 where=where,
-                expected=f"those of record {before}: {json.dumps(known)}",
+                expected=f"the settings of record {before}: {json.dumps(known)}",
                 found=json.dumps(record.settings),
                 fix="move the old records to `superseded`: python -m lab reproduce --supersede REASON",
             )
@@ -235,9 +239,9 @@ def _read_record(file: Path, number: int, entry: Any) -> ResultRecord:
         place = ".".join(str(part) for part in first["loc"]) or "the record"
         name = entry.get("system", "no system") if isinstance(entry, dict) else type(entry).__name__
         raise InputError(
-            "a stored result is not what a record has to be",
+            "a stored result is not a valid record",
             where=f"{file}, record {number} ({name})",
             expected=f"{place}: {str(first['msg']).removeprefix('Value error, ')}",
             found=repr(first["input"])[:200],
-            fix="the form of a record stands in lab/records.py",
+            fix="see lab/records.py for the form of a record",
         ) from None

@@ -1,10 +1,10 @@
-"""Run the paper's tables again: one system on one data set with one random seed, until none is missing.
+"""Make the missing runs of the paper's tables: each system on each data set with each random seed.
 
-In: the systems of `lab/configs`, a folder with data set folders. Out: a record of each run in the file of its data
-set. A run that has a record is never repeated; processes started beside each other share the runs out. A system that
-shares its tables over subgraphs goes through the pipeline in a run folder, so that a killed one goes on where it
-stopped; models of single blocks are trained in memory, and begin anew. Run folders are removed once the record is
-written, unless they are to be kept.
+In: the systems of `lab/configs`, and a folder with data set folders. Out: a record of each run in the file of its data
+set. A run that has a record is never repeated; several processes divide the runs among themselves. A system with tables
+shared by all subgraphs is run by the pipeline in a run folder, so that a killed run resumes where it stopped. Models of
+single blocks are trained in memory, and start again from the beginning. Run folders are removed once the record is
+written, unless the caller keeps them.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ __all__ = [
 ]
 
 _log = logging.getLogger(__name__)
-_PARTITION = ("merge", "partition", "landmarks")  # what the paper's "Time" counts
+_PARTITION = ("merge", "partition", "landmarks")  # the steps included in the paper's "Time"
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A run to be made."""
+    """A run that has no record yet."""
 
     system: PaperSystem
     random_seed: int
 
 
 def plan_runs(systems: Iterable[PaperSystem], records: Iterable[ResultRecord], num_repeats: int) -> list[Planned]:
-    """The runs that have no record yet, in the order of the systems, random seeds 0, 1, ..."""
+    """List the runs that have no record yet, in the order of the systems, with random seeds 0, 1, ..."""
     finished = {(record.dataset, record.system, record.random_seed) for record in records}
     return [
         Planned(system, seed)
@@ -65,13 +65,13 @@ def plan_runs(systems: Iterable[PaperSystem], records: Iterable[ResultRecord], n
 
 
 def missing_data(systems: Iterable[PaperSystem], data: Path) -> dict[str, str]:
-    """The data sets that are not in a folder, each with what to do about it."""
+    """Return the data sets that are missing in a folder, each with instructions to get it."""
     names = dict.fromkeys(system.dataset for system in systems)
     return {name: remedy(name, data) for name in names if not (data / name).is_dir()}
 
 
 def remedy(dataset: str, data: Path) -> str:
-    """How to get a data set into a folder."""
+    """Say how to get a data set into a folder."""
     if dataset in WORLD_PRESETS:
         return f"largegnn generate {data / dataset} --preset {dataset}"
     if dataset in DATASETS:
@@ -92,10 +92,10 @@ def reproduce(
     keep_runs: bool = False,
     superseded_for: str | None = None,
 ) -> list[ResultRecord]:
-    """Make every run that is missing and has data; returns all records there are then.
+    """Make every missing run whose data set is present; return all records afterwards.
 
-    With a reason in `superseded_for`, records that were made with other settings, or do not say what they follow from,
-    are moved away first, of the systems that have data.
+    With a reason in `superseded_for`, outdated records (made with other settings, or without origin) of systems whose
+    data set is present are moved to `superseded` first.
     """
     absent = missing_data(systems, data)
     if superseded_for:
@@ -106,13 +106,13 @@ def reproduce(
     planned = plan_runs([system for system in systems if system.dataset not in absent], records, num_repeats)
     for run in planned:
         _refuse_other_settings(run.system, records)
-    # First what no other process is at; then what others were at, when they are done or have given up.
+    # First make the runs that no other process works on, then wait for those and make the runs that are still missing.
     for wait in (False, True):
         for number, run in enumerate(planned, start=1):
             system, seed = run.system, run.random_seed
             folder = work / system.dataset / _folder_name(system.name) / f"seed-{seed}"
-            with _claimed(folder, wait) as is_ours:
-                if not is_ours or run not in plan_runs([system], read_results(results), num_repeats):
+            with _claimed(folder, wait) as is_claimed:
+                if not is_claimed or run not in plan_runs([system], read_results(results), num_repeats):
                     continue
                 _log.info(
                     "run %d of %d: %s on %s, random seed %d", number, len(planned), system.name, system.dataset, seed
@@ -125,18 +125,18 @@ def reproduce(
 
 @contextlib.contextmanager
 def _claimed(folder: Path, wait: bool) -> Iterator[bool]:
-    """Whether this process may make the run of a folder; no other can until the end."""
+    """Lock the run of a folder against other processes; yields whether this process got the lock."""
     file = folder.with_suffix(".lock")
     with contextlib.ExitStack() as stack:
         try:
-            held = stack.enter_context(hold(file, wait=wait))
+            is_held = stack.enter_context(hold(file, wait=wait))
         except OSError as error:
             raise StorageError(f"cannot write {file}: {error.strerror or error}") from error
-        yield held
+        yield is_held
 
 
 def run_system(system: PaperSystem, data: Path, folder: Path, random_seed: int, device: str = "auto") -> ResultRecord:
-    """One run of a system on a data set folder; `folder` is where it goes on if it was killed before."""
+    """Run a system on a data set folder; a killed run is resumed in `folder`."""
     settings = system.settings.model_copy(update={"seed": random_seed, "device": device})
     figures = _run_blocks(data, settings) if system.training == "blocks" else _run_shared(data, settings, folder)
     return ResultRecord.model_validate(
@@ -153,30 +153,32 @@ def run_system(system: PaperSystem, data: Path, folder: Path, random_seed: int, 
 
 
 def _is_outdated(system: PaperSystem, records: Sequence[ResultRecord]) -> bool:
-    """Whether a system has records that a run made now could not stand beside, or that lack their origin."""
-    own = [record for record in records if (record.dataset, record.system) == (system.dataset, system.name)]
-    return any(record.origin is None or record.settings != short_settings(system) for record in own)
+    """Whether a system has records with other settings than a run made now, or without origin."""
+    system_records = [record for record in records if (record.dataset, record.system) == (system.dataset, system.name)]
+    return any(record.origin is None or record.settings != short_settings(system) for record in system_records)
 
 
 def _refuse_other_settings(system: PaperSystem, records: Sequence[ResultRecord]) -> None:
-    """Refuse, before any work, a run whose record could not stand beside those that are there."""
-    own = [record for record in records if (record.dataset, record.system) == (system.dataset, system.name)]
-    if own and own[0].settings != short_settings(system):
+    """Refuse, before any work, a run whose settings differ from those of the stored records of its system."""
+    system_records = [record for record in records if (record.dataset, record.system) == (system.dataset, system.name)]
+    if system_records and system_records[0].settings != short_settings(system):
         raise InputError(
             f"the stored runs of {system.name} on {system.dataset} were made with other settings",
             expected=str(short_settings(system)),
-            found=str(own[0].settings),
-            fix="move them to `superseded` with --supersede REASON, or name another folder with --results",
+            found=str(system_records[0].settings),
+            fix="move the records to `superseded` with --supersede REASON, or name another folder with --results",
         )
 
 
 def _run_shared(data: Path, settings: Settings, folder: Path) -> dict[str, Any]:
-    """Through the pipeline: what a record says of a run folder that is up to date."""
+    """Run the pipeline in a run folder, and return the figures for a record."""
     run = run_pipeline(folder, api.data_input(data), settings)
     summary = run.summary
-    evaluation, quality, costs = summary.evaluation, summary.quality, summary.costs
+    evaluation = summary.evaluation
+    quality = summary.quality
+    costs = summary.costs
     if evaluation is None or evaluation.ideal is None or quality is None:
-        raise InputError("the data set has no test links to measure by", where=str(data))
+        raise InputError("the data set has no test links", where=str(data))
     return {
         "ideal": {name: dict(ranks.source_to_target) for name, ranks in evaluation.ideal.items()},
         "real": {name: _to_pairs(pairs) for name, pairs in (evaluation.real or {}).items()},
@@ -189,14 +191,14 @@ def _run_shared(data: Path, settings: Settings, folder: Path) -> dict[str, Any]:
 
 
 def _run_blocks(data: Path, settings: Settings) -> dict[str, Any]:
-    """One model for each block, candidates and pairs of the same block only."""
+    """Train one model for each block, rank and match within blocks, and return the figures for a record."""
     from lab.blocks import BlockPairs, rank_within_blocks, train_blocks
     from largegnn.evaluation.metrics import summarise
     from largegnn.evaluation.pair_metrics import precision_recall_f1
 
     task = api.load(data, settings=settings.data).task
     if not len(task.test_links):
-        raise InputError("the data set has no test links to measure by", where=str(data))
+        raise InputError("the data set has no test links", where=str(data))
     division = api.divide(task, settings)
     device = choose_device(settings.device)
     options = settings.train
@@ -207,7 +209,7 @@ def _run_blocks(data: Path, settings: Settings) -> dict[str, Any]:
     ranks = rank_within_blocks(collected.watch(blocks), task.test_links, device=device)
     usage = meter.read()
     known = task.held_out(seeds_from)
-    # The blocks are trained as they are ranked; ranking is a small part.
+    # Blocks are trained while they are ranked, so the cost includes ranking, which is a small part.
     cost = Cost(
         round(usage.seconds, 3),
         round(usage.peak_memory_mb, 1),
@@ -216,8 +218,8 @@ def _run_blocks(data: Path, settings: Settings) -> dict[str, Any]:
     return {
         "ideal": {"cosine": dict(summarise(ranks).source_to_target), "csls": None},
         "real": {
-            name: _to_pairs(precision_recall_f1(found[~are_among(found, known)], task.test_links))
-            for name, found in collected.pairs().items()
+            name: _to_pairs(precision_recall_f1(pairs[~are_among(pairs, known)], task.test_links))
+            for name, pairs in collected.pairs().items()
         },
         "partition": _partition_figures(division.quality, division.costs),
         "training": to_plain(cost),
@@ -225,7 +227,7 @@ def _run_blocks(data: Path, settings: Settings) -> dict[str, Any]:
 
 
 def _to_pairs(figures: PairFigures) -> dict[str, Any]:
-    """What a record says of pairs."""
+    """Select the figures of pairs that a record stores."""
     return {key: getattr(figures, key) for key in Pairs.model_fields}
 
 

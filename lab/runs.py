@@ -1,6 +1,6 @@
-"""Import the run of the program from one place: everything here that depends on how a run is laid out.
+"""Collect in one place what the laboratory imports from the inner modules of a run.
 
-Other modules of `lab` import runs, their outcomes and their folders from this file alone.
+Other modules of `lab` import runs, their outcomes and their folders only from this file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Read and tabulate what depends on the number of subgraphs (the paper's figures).
+"""Read and tabulate figures that depend on the number of subgraphs (the plots of the paper).
 
-In: `lab/results/subgraphs.jsonl`, a line for a division of a data set and the training over it, or for the memory of
-one. Out: checked values; means over random seeds; the Markdown of `lab/measurements/results.md`.
+In: `lab/results/subgraphs.jsonl`, with a line for each division of a data set and the training on it, or for the memory
+that the training needs. Out: checked records; means over random seeds; Markdown for `lab/measurements/results.md`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["FIGURES", "METHOD_NAMES", "SubgraphRecord", "mean_rows", "read_subgr
 Share = Annotated[float, Field(ge=0, le=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 METHOD_NAMES = {"csg": "CSG (METIS + landmarks)", "cps": "CPS", "sbp": "SBP"}
-# Measure: what it is.
+# Measure -> title of its table.
 FIGURES = {
     "test_kept": "share of test links kept in one subgraph",
     "train_kept": "share of train links kept in one subgraph",
@@ -37,7 +37,7 @@ FIGURES = {
 
 
 class SubgraphRecord(StrictModel):
-    """One division and the training over it, as far as it was measured."""
+    """One division and the training on it; a value that was not measured is None."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -57,7 +57,7 @@ class SubgraphRecord(StrictModel):
 
 
 def read_subgraphs(file: Path) -> list[SubgraphRecord]:
-    """The records of a file; a wrong one is refused with its place."""
+    """Read the records of a file; an invalid record is refused with its place."""
     records: dict[str, SubgraphRecord] = {}
     for number, line in enumerate(read_lines(file), start=1):
         where = f"{file}, line {number}"
@@ -67,7 +67,7 @@ def read_subgraphs(file: Path) -> list[SubgraphRecord]:
             first = error.errors(include_url=False)[0]
             place = ".".join(str(part) for part in first["loc"]) or "the record"
             raise InputError(
-                "a stored result is not what a record has to be",
+                "a stored result is not a valid record",
                 where=where,
                 expected=f"{place}: {first['msg']}",
                 found=repr(first["input"])[:200],
@@ -79,7 +79,7 @@ def read_subgraphs(file: Path) -> list[SubgraphRecord]:
 
 
 def mean_rows(records: Sequence[SubgraphRecord], measure: str) -> list[dict[str, Any]]:
-    """A measure by data set, method and number of parts: mean and sample deviation over random seeds."""
+    """Group a measure by data set, method and number of parts: mean and sample deviation over random seeds."""
     values: dict[tuple[str, str, int], list[float]] = {}
     for record in records:
         value = record.model_dump(by_alias=True)[measure]
@@ -90,32 +90,32 @@ def mean_rows(records: Sequence[SubgraphRecord], measure: str) -> list[dict[str,
             "dataset": dataset,
             "method": method,
             "parts": parts,
-            "value": statistics.fmean(found),
-            "spread": statistics.stdev(found) if len(found) > 1 else 0.0,
-            "runs": len(found),
+            "value": statistics.fmean(group),
+            "spread": statistics.stdev(group) if len(group) > 1 else 0.0,
+            "runs": len(group),
         }
-        for (dataset, method, parts), found in sorted(values.items(), key=_place)
+        for (dataset, method, parts), group in sorted(values.items(), key=_sort_key)
     ]
 
 
-def _place(item: tuple[tuple[str, str, int], list[float]]) -> tuple[str, int, int]:
-    """Sets by name, methods as they are listed, whatever order the runs ended in."""
+def _sort_key(item: tuple[tuple[str, str, int], list[float]]) -> tuple[str, int, int]:
+    """Sort by name of the data set, position of the method in `METHOD_NAMES`, and number of parts."""
     (dataset, method, parts), _ = item
     return dataset, list(METHOD_NAMES).index(method), parts
 
 
 def subgraph_section(records: Sequence[SubgraphRecord]) -> str:
-    """Return the origin of the figures, a table of each, and what was not run."""
+    """Write the origin of the figures, a table of each figure, and the figures that were not measured."""
     blocks = ["\n".join(f"- Recorded by {made}: {count} runs." for made, count in sorted(_makers(records).items()))]
     for measure, title in FIGURES.items():
         rows = mean_rows(records, measure)
         if not rows:
             blocks.append(f"{title[0].upper()}{title[1:]}, against the number of subgraphs: not run.")
             continue
-        found = {(row["dataset"], row["method"], row["parts"]): row for row in rows}
+        row_of = {(row["dataset"], row["method"], row["parts"]): row for row in rows}
         parts = sorted({row["parts"] for row in rows})
         lines = [
-            [dataset, METHOD_NAMES[method], *(_shown(found.get((dataset, method, count)), measure) for count in parts)]
+            [dataset, METHOD_NAMES[method], *(_shown(row_of.get((dataset, method, count)), measure) for count in parts)]
             for dataset, method in dict.fromkeys((row["dataset"], row["method"]) for row in rows)
         ]
         table = markdown_table(["data set", "method", *(f"n = {count}" for count in parts)], lines)
@@ -126,7 +126,7 @@ def subgraph_section(records: Sequence[SubgraphRecord]) -> str:
 
 
 def _makers(records: Sequence[SubgraphRecord]) -> Counter[str]:
-    """How many records each version and machine made."""
+    """Count the records that each version and machine made."""
     made: Counter[str] = Counter()
     for record in records:
         origin, machine = record.origin, record.origin.machine

@@ -1,8 +1,8 @@
 """Read the systems that the paper compares, with the paper's figures, from the files of `lab/configs`.
 
-In: a folder of TOML files, one for a system and a data set. A file holds the settings of the run as any settings file
-does, a table `[system]` that says what it is, and a table `[paper]` with the figures the paper prints, where it prints
-any. Out: checked values, in the order the paper's tables have.
+In: a folder of TOML files, one for a system and a data set. A file holds the settings of the run like any settings
+file, a table `[system]` that names the system, and, if the paper prints figures of it, a table `[paper]` with these
+figures. Out: checked values, in the order of the paper's tables.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 Table = Literal["15k", "100k", "1m", "ablation"]
 TABLES: tuple[Table, ...] = ("15k", "100k", "1m", "ablation")
 PLAIN, BEST, PRINTED = "LargeGNN", "LargeGNN (best)", "LargeGNN, printed CNS"
-# What the plain setting departs in, put right one by one: a smaller dimension at a million, a learning rate that falls.
+# Each of these systems removes one departure of the plain setting: small dimension at 1M, falling learning rate.
 WIDE, STEADY = "LargeGNN, d = 128", "LargeGNN, constant rate"
 SYSTEMS = (
     "LargeEA",
@@ -59,11 +59,11 @@ Share = Field(None, ge=0, le=1)
 
 @dataclass(frozen=True)
 class DatasetNote:
-    """A data set: what the paper calls it, and why its figures and ours cannot be compared plainly."""
+    """A data set: its title, and why the paper's figures and ours cannot be compared directly."""
 
     title: str
     note: str | None
-    is_absent: bool = False  # the note holds only while there is no run of it
+    is_absent: bool = False  # the note applies only while there is no run on this data set
 
 
 _NOT_HERE = "not available where these figures were made; the file is ready for whoever has the data"
@@ -105,7 +105,7 @@ class _System(Section):
 
 
 class _Paper(Section):
-    """The table `[paper]`: what the paper prints."""
+    """The table `[paper]`: the figures that the paper prints."""
 
     hits_1: float | None = Field(None, alias="hits@1", ge=0, le=1)
     hits_5: float | None = Field(None, alias="hits@5", ge=0, le=1)
@@ -134,7 +134,7 @@ class PaperSystem:
 
 
 def read_systems(folder: Path) -> list[PaperSystem]:
-    """All files below a folder, in the order of the paper's tables; two files for one run are refused."""
+    """Read all files below a folder, in the order of the paper's tables; two files for one system are refused."""
     files = sorted(folder.rglob("*.toml"))
     if not files:
         raise InputError(
@@ -143,13 +143,13 @@ def read_systems(folder: Path) -> list[PaperSystem]:
             expected="the folder lab/configs of the project",
             fix="run in a checkout of the project, or name the folder with --configs",
         )
-    found: dict[tuple[str, str], Path] = {}
+    file_of: dict[tuple[str, str], Path] = {}
     systems = []
     for file in files:
         system = _read_file(file)
-        other = found.setdefault((system.dataset, system.name), file)
-        if other != file:
-            raise InputError("two files describe one system on one data set", where=str(file), found=str(other))
+        first = file_of.setdefault((system.dataset, system.name), file)
+        if first != file:
+            raise InputError("two files describe one system on one data set", where=str(file), found=str(first))
         systems.append(system)
     known = list(DATASETS)
     return sorted(
@@ -163,7 +163,7 @@ def read_systems(folder: Path) -> list[PaperSystem]:
 
 
 def short_settings(system: PaperSystem) -> dict[str, str | int | float | bool]:
-    """The settings that tell runs apart, for a record."""
+    """Return the settings that distinguish runs, for a record."""
     settings = system.settings
     division, landmarks, train = settings.division, settings.landmarks, settings.train
     short: dict[str, str | int | float | bool] = {
@@ -179,7 +179,7 @@ def short_settings(system: PaperSystem) -> dict[str, str | int | float | bool]:
         short["scale"] = train.scale
     if train.losses.get("cross_subgraph_printed"):
         short["printed_cross_weight"] = train.losses["cross_subgraph_printed"]
-    # The names of stored records.
+    # These keys are the names in stored records.
     short["cross_weight"] = train.losses["cross_subgraph"]
     short["reconstruction_weight"] = train.losses["reconstruction"]
     short["refresh_every"] = train.repartition_every
@@ -194,15 +194,15 @@ def _read_file(file: Path) -> PaperSystem:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError("the file of a system cannot be read", where=str(file), found=str(error)) from None
     if "system" not in content:
-        raise InputError("the file does not say which system it is", where=str(file), expected="a table [system]")
+        raise InputError("the file does not name its system", where=str(file), expected="a table [system]")
     try:
         system = resolve(_System, {}, values=content.pop("system"))
         paper = resolve(_Paper, {}, values=content.pop("paper", {}))
         settings = resolve(Settings, PRESETS, values=content)
     except InputError as error:
         raise InputError(error.problem, expected=error.expected, found=error.found, where=str(file)) from None
-    others = {name: weight for name, weight in settings.train.losses.items() if name != "alignment"}
-    if system.training == "blocks" and any(others.values()):
+    other_losses = {name: weight for name, weight in settings.train.losses.items() if name != "alignment"}
+    if system.training == "blocks" and any(other_losses.values()):
         raise InputError(
             "models of single blocks have no losses across them",
             where=str(file),

@@ -1,9 +1,9 @@
-"""Compare stored results with the paper's figures: rows of plain values, and Markdown made from them.
+"""Compare stored results with the paper's figures, as rows of plain values and as Markdown.
 
-In: the systems with the paper's figures, the records of finished runs. Out: for each table of the paper one row for a
-system on a data set, with paper, ours (mean, deviation, number of runs) and difference; the same as Markdown, and the
-sections of `lab/measurements/results.md` between `<!-- table:NAME -->` and `<!-- /table -->`.
-A difference is stated only where data and protocol are the paper's; elsewhere a note says why not.
+In: the systems with the paper's figures, and the records of finished runs. Out: for each table of the paper one row for
+each system and data set, with the paper's figure, ours (mean, deviation, number of runs) and the difference; the rows
+as Markdown, and the sections of `lab/measurements/results.md` between `<!-- table:NAME -->` and `<!-- /table -->`.
+A difference is stated only if data and protocol are those of the paper; otherwise a note says why not.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SCORINGS = ("cosine", "csls", "transport", "csls+rules", "transport+rules")
 
 @dataclass(frozen=True)
 class _Figure:
-    """A column: its name, where it is in a record, what the paper calls it, and whether a difference means anything."""
+    """A column: key, title, function that reads it from a record, key in the paper, whether a difference is stated."""
 
     key: str
     title: str
@@ -47,7 +47,7 @@ class _Figure:
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure of one row; `difference` is ours less the paper's, where it may be stated."""
+    """One figure of one row; `difference` is our mean minus the paper's figure, or None if it must not be stated."""
 
     paper: float | None
     ours: Summary | None
@@ -62,8 +62,8 @@ class Row:
     system: str
     runs: int
     cells: dict[str, Cell]
-    other_settings: tuple[str, ...] = ()  # of the runs, where those of the system's file have changed since
-    made_by: str = ""  # which versions made the runs
+    other_settings: tuple[str, ...] = ()  # settings of the runs that differ from those in the system's file now
+    made_by: str = ""  # the versions that made the runs
 
 
 def _ideal(scoring: str, measure: Literal["hits@1", "hits@5", "mrr"]) -> Callable[[ResultRecord], float | None]:
@@ -96,7 +96,7 @@ _LARGE_IDEAL = (
     _HITS,
     _CSLS,
 )
-# The paper's precision, and with it F1, cannot be had honestly: no difference.
+# The paper's precision, and therefore its F1, comes from an error in its code: no difference is stated.
 _REAL = (
     _Figure("precision", "P", _real("mutual_5nn", "precision"), "precision"),
     _Figure("recall", "R", _real("mutual_5nn", "recall"), "recall", compared=True),
@@ -156,7 +156,7 @@ _NOTES: dict[Table, tuple[str, ...]] = {
 
 
 def make_rows(systems: Sequence[PaperSystem], records: Sequence[ResultRecord], table: Table) -> list[Row]:
-    """One row for each system of a table on each of its data sets."""
+    """Make one row for each system of a table on each of its data sets."""
     figures = {figure.key: figure for part in _PARTS[table].values() for figure in part}
     rows = []
     for system in (system for system in systems if table in system.tables):
@@ -167,7 +167,7 @@ def make_rows(systems: Sequence[PaperSystem], records: Sequence[ResultRecord], t
 
 
 def rows_as_json(rows: Sequence[Row], table: Table) -> dict[str, Any]:
-    """The rows of a table as plain values, with what has to be said about them."""
+    """Return the rows of a table as plain values, with its notes."""
     notes = {name: _note(name, rows) for name in dict.fromkeys(row.dataset for row in rows)}
     return {
         "table": table,
@@ -178,55 +178,56 @@ def rows_as_json(rows: Sequence[Row], table: Table) -> dict[str, Any]:
 
 
 def table_markdown(rows: Sequence[Row], table: Table) -> str:
-    """The rows of a table as Markdown: data set by data set, then what has to be said about them."""
+    """Write the rows of a table as Markdown: one block for each data set, then the notes."""
     blocks = []
     for dataset in dict.fromkeys(row.dataset for row in rows):
-        own = [row for row in rows if row.dataset == dataset]
-        note, title = _note(dataset, own), DATASETS[dataset].title if dataset in DATASETS else dataset
+        dataset_rows = [row for row in rows if row.dataset == dataset]
+        note = _note(dataset, dataset_rows)
+        title = DATASETS[dataset].title if dataset in DATASETS else dataset
         blocks.append(f"**{title}**" + (f" ({note})" if note else ""))
         for name, figures in _PARTS[table].items():
-            # A real setting without a figure of ours or of the paper is omitted.
-            if figures is not _REAL or any(cell for row in own for cell in _known(row, figures)):
-                blocks.append(f"{name}:\n\n" + _grid(own, figures))
-        blocks += _origins(own)
+            # The real setting is omitted if neither the paper nor our runs have figures for it.
+            if figures is not _REAL or any(cell for row in dataset_rows for cell in _known(row, figures)):
+                blocks.append(f"{name}:\n\n" + _grid(dataset_rows, figures))
+        blocks += _origins(dataset_rows)
     return "\n\n".join([*blocks, "\n".join(f"- {note}" for note in _NOTES[table])])
 
 
 def page_sections(systems: Sequence[PaperSystem], records: Sequence[ResultRecord]) -> dict[str, str]:
-    """The sections of the results page that come from records."""
+    """Return the sections of the results page that come from records."""
     sections = {str(table): table_markdown(make_rows(systems, records, table), table) for table in TABLES}
     return sections | {"best": _best(systems, records), "cost": _costs(systems, records)}
 
 
 def fill_page(page: str, sections: Mapping[str, str]) -> str:
-    """A page with what stands between its marks replaced; every section needs its marks, and the other way round."""
+    """Replace the text between the marks of a page; marks and sections must correspond one to one."""
     marks = re.findall(r"<!-- table:(\S+) -->\n.*?<!-- /table -->", page, flags=re.DOTALL)
     if sorted(marks) != sorted(sections):
         raise InputError(
-            "the marks of the page and the tables do not go together",
+            "the marks of the page do not correspond to the tables",
             expected=f"<!-- table:NAME --> ... <!-- /table --> once for each of {', '.join(sorted(sections))}",
             found=", ".join(sorted(marks)) or "no marks",
         )
     return re.sub(
         r"<!-- table:(\S+) -->\n.*?<!-- /table -->",
-        lambda found: f"<!-- table:{found[1]} -->\n{sections[found[1]]}\n<!-- /table -->",
+        lambda mark: f"<!-- table:{mark[1]} -->\n{sections[mark[1]]}\n<!-- /table -->",
         page,
         flags=re.DOTALL,
     )
 
 
 def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Write a Markdown table."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _note(dataset: str, rows: Sequence[Row]) -> str | None:
-    """What has to be said about a data set."""
-    about = DATASETS.get(dataset)
-    if about is None or (about.is_absent and any(row.runs for row in rows if row.dataset == dataset)):
+    """Return the note of a data set, if it applies."""
+    entry = DATASETS.get(dataset)
+    if entry is None or (entry.is_absent and any(row.runs for row in rows if row.dataset == dataset)):
         return None
-    return about.note
+    return entry.note
 
 
 def _cell(figure: _Figure, system: PaperSystem, runs: Sequence[ResultRecord]) -> Cell:
@@ -237,23 +238,25 @@ def _cell(figure: _Figure, system: PaperSystem, runs: Sequence[ResultRecord]) ->
 
 
 def _other_settings(system: PaperSystem, runs: Sequence[ResultRecord]) -> tuple[str, ...]:
-    """What differs between the settings of the runs, which agree, and those that the system's file has now."""
+    """List the settings that differ between the runs, which agree, and the system's file now."""
     if not runs:
         return ()
-    now, then = short_settings(system), runs[0].settings
+    now = short_settings(system)
+    then = runs[0].settings
     names = [name for name in dict.fromkeys([*then, *now]) if then.get(name) != now.get(name)]
     return tuple(f"{name} {then.get(name, 'default')}, now {now.get(name, 'default')}" for name in names)
 
 
 def _origins(rows: Sequence[Row]) -> list[str]:
-    """What made the runs of a data set, and whose settings have changed since: systems that say the same together."""
-    said: dict[str, list[str]] = {}
+    """State which versions made the runs of a data set, and which settings have changed; systems are grouped."""
+    systems_by_text: dict[str, list[str]] = {}
     for row in rows:
         if row.runs:
             changes = f"; with settings that the file no longer has: {'; '.join(row.other_settings)}"
             text = f"{row.made_by}{changes if row.other_settings else ''}"
-            said.setdefault(text, []).append(row.system)
-    return ["\n".join(f"- Recorded by {text}: {', '.join(names)}." for text, names in said.items())] if said else []
+            systems_by_text.setdefault(text, []).append(row.system)
+    lines = [f"- Recorded by {text}: {', '.join(names)}." for text, names in systems_by_text.items()]
+    return ["\n".join(lines)] if lines else []
 
 
 def _known(row: Row, figures: Sequence[_Figure]) -> list[Cell]:
@@ -262,23 +265,24 @@ def _known(row: Row, figures: Sequence[_Figure]) -> list[Cell]:
 
 
 def _grid(rows: Sequence[Row], figures: Sequence[_Figure]) -> str:
-    columns, shown = ["system"], [[row.system] for row in rows]
+    columns = ["system"]
+    lines = [[row.system] for row in rows]
     for figure in figures:
         has_paper = any(row.cells[figure.key].paper is not None for row in rows)
         columns += [f"{figure.title} paper", f"{figure.title} ours"] if has_paper else [figure.title]
         columns += ["difference"] if has_paper and figure.compared else []
-        for line, row in zip(shown, rows, strict=True):
+        for line, row in zip(lines, rows, strict=True):
             cell = row.cells[figure.key]
             line += [_value(cell.paper, figure.form)] if has_paper else []
             line += [summary_text(cell.ours, figure.form) if row.runs else NOT_RUN]
             line += [_signed(cell.difference)] if has_paper and figure.compared else []
-    for line, row in zip(shown, rows, strict=True):
+    for line, row in zip(lines, rows, strict=True):
         line.append(str(row.runs))
-    return markdown_table([*columns, "runs"], shown)
+    return markdown_table([*columns, "runs"], lines)
 
 
 def _best(systems: Sequence[PaperSystem], records: Sequence[ResultRecord]) -> str:
-    """The plain setting and the best one side by side, for every data set that has both."""
+    """Tabulate the plain and the best setting side by side, for every data set that has both."""
     top1 = _Figure("top1_f1", "mutual top-1 F1", _real("csls_mutual_top1", "f1"))
     figures = (_HITS, *_IDEAL[1:], top1)
     columns = ["data set", *(f"{figure.title} {kind}" for figure in figures for kind in ("plain", "best")), "runs"]
@@ -300,7 +304,7 @@ def _best(systems: Sequence[PaperSystem], records: Sequence[ResultRecord]) -> st
 
 
 def _costs(systems: Sequence[PaperSystem], records: Sequence[ResultRecord]) -> str:
-    """What the runs cost; figures of different machines stand in rows of their own."""
+    """Tabulate the costs of the runs; each machine has rows of its own."""
     figures: tuple[Callable[[ResultRecord], float | None], ...] = (
         lambda record: record.partition.seconds,
         lambda record: record.partition.peak_memory_mb,
@@ -310,18 +314,18 @@ def _costs(systems: Sequence[PaperSystem], records: Sequence[ResultRecord]) -> s
     )
     rows = []
     for system in systems:
-        own = [record for record in records if (record.dataset, record.system) == (system.dataset, system.name)]
-        for machine in dict.fromkeys(record.machine for record in own):
-            there = [record for record in own if record.machine == machine]
-            cells = [summary_text(summarise_records(there, figure), "number") for figure in figures]
+        runs = [record for record in records if (record.dataset, record.system) == (system.dataset, system.name)]
+        for machine in dict.fromkeys(record.machine for record in runs):
+            machine_runs = [record for record in runs if record.machine == machine]
+            cells = [summary_text(summarise_records(machine_runs, figure), "number") for figure in figures]
             paper = _value(system.paper.get("memory_mb"), "number")
-            rows.append([system.dataset, system.name, machine, *cells, paper, str(len(there))])
+            rows.append([system.dataset, system.name, machine, *cells, paper, str(len(machine_runs))])
     columns = ("data set", "system", "machine", "partition s", "partition MB", "training s", "training MB", "GPU MB")
     return markdown_table([*columns, "paper MB", "runs"], rows) if rows else f"{NOT_RUN.capitalize()}."
 
 
 def summary_text(summary: Summary | None, form: str = "share") -> str:
-    """Mean and deviation as a table shows them."""
+    """Format mean and deviation for a table."""
     if summary is None:
         return "–"
     spread = f" ± {_value(summary.deviation, form)}" if summary.runs > 1 else ""
@@ -341,14 +345,14 @@ def _signed(value: float | None) -> str:
 
 
 def scoring_section(records: Sequence[ResultRecord]) -> str:
-    """H@1 of the test links by each scoring."""
+    """Tabulate H@1 of the test links by each scoring."""
     rows = []
     for dataset in DATASETS:
         for system in (PLAIN, BEST):
-            own = [record for record in records if (record.dataset, record.system) == (dataset, system)]
-            if own:
-                cells = [summary_text(summarise_records(own, _hits_by(name))) for name in SCORINGS]
-                rows.append([dataset, system, *cells, str(len(own))])
+            runs = [record for record in records if (record.dataset, record.system) == (dataset, system)]
+            if runs:
+                cells = [summary_text(summarise_records(runs, _hits_by(name))) for name in SCORINGS]
+                rows.append([dataset, system, *cells, str(len(runs))])
     titles = [name.replace("+", ", ").replace("csls", "CSLS") for name in SCORINGS]
     return markdown_table(["data set", "system", *titles, "runs"], rows)
 

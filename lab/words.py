@@ -1,8 +1,8 @@
-"""Find words that the project no longer uses: a check of code, messages and documents.
+"""Find words that the project no longer uses, in code, messages and documents.
 
 In: the files of the repository. Out: one line for each finding, with file, line, the words and what to write instead.
-`OLD_WORDS` is the list: a pattern, the replacement, and where it is searched. A pattern is as narrow as it takes to
-leave ordinary English alone. Identifiers are searched in Python files only, as whole words.
+`OLD_WORDS` is the list: a pattern, the replacement, and whether only Python files are searched. Patterns are narrow, so
+that ordinary English does not match. Identifiers are searched only in Python files, as whole words.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ __all__ = ["OLD_WORDS", "OldWord", "check_text", "check_words"]
 
 SEARCHED = ("src/**/*.py", "tests/**/*.py", "lab/*.py", "lab/benchmarks/*.py", "lab/tests/*.py", "examples/*.py")
 SEARCHED_TEXTS = ("docs/**/*.md", "docs/scripts/*.py", "*.md", "src/**/*.html", "src/**/*.js", "src/**/*.jinja")
-# The list itself, its tests, and what was written before it.
+# The list itself, its tests, and the changelog, which is older than the list.
 EXEMPT = ("lab/words.py", "lab/tests/test_words.py", "CHANGELOG.md")
 
 
 @dataclass(frozen=True)
 class OldWord:
-    """A pattern that is no longer used, and what to write instead; `code`: searched in Python files alone."""
+    """A pattern that is no longer used, and what to write instead; `code`: searched only in Python files."""
 
     pattern: str
     instead: str
@@ -99,17 +99,18 @@ OLD_WORDS = (
 
 
 def check_words(root: Path = ROOT) -> list[str]:
-    """All findings in the repository, one line each."""
-    found = []
+    """List all findings in the repository, one line each."""
+    findings = []
     for path in _files(root):
         name = path.relative_to(root).as_posix()
         if name not in EXEMPT:
-            found += [f"{name}:{text}" for text in check_text(path.read_text(encoding="utf-8"), path.suffix == ".py")]
-    return found
+            text = path.read_text(encoding="utf-8")
+            findings += [f"{name}:{finding}" for finding in check_text(text, path.suffix == ".py")]
+    return findings
 
 
 def check_text(text: str, is_code: bool) -> Iterator[str]:
-    """The findings in one text: line number, the words, and what to write instead."""
+    """Yield the findings in one text: line number, the words, and what to write instead."""
     for old, pattern in _PATTERNS:
         if is_code or not old.code:
             for match in pattern.finditer(text):
@@ -123,7 +124,7 @@ def _files(root: Path) -> Iterable[Path]:
 
 
 def _compiled(old: OldWord) -> re.Pattern[str]:
-    """A name is a whole identifier; words may stand on two lines, the second of them a comment."""
+    """Compile a pattern: a name matches whole identifiers; words may be split over two lines, also within a comment."""
     if old.code:
         return re.compile(rf"(?<!\w)(?:{old.pattern})(?!\w)")
     spaced = old.pattern.replace(" ", r"(?:[ \t]+|[ \t]*\n[ \t#*-]*)")

@@ -1,6 +1,6 @@
 """Write `docs/reference/settings.md` from the settings themselves.
 
-In: every setting with its default, what is allowed and what it does. Out: a page with one table for each section.
+In: every setting with its default, allowed values and meaning. Out: a page with one table for each section.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from largegnn.settings import (
 
 PAGE = Path(__file__).parents[1] / "reference" / "settings.md"
 FLAG_OF_KEY = {key: flag for flag, key in FLAGS.items()}
-MOST_SHOWN = 90  # characters of a default
+MAX_DEFAULT_CHARS = 90
 HEAD = """# Settings
 
 `make docs` writes this page from the program; `largegnn config > settings.toml` writes the same as a file to edit.
@@ -59,7 +59,7 @@ def _table(settings: Iterable[SettingInfo]) -> str:
     for setting in settings:
         flag = f"<br>`{FLAG_OF_KEY[setting.key]}`" if setting.key in FLAG_OF_KEY else ""
         default = toml_value(setting.default).replace("|", r"\|")
-        default = "a list" if len(default) > MOST_SHOWN else f"`{default}`"
+        default = "a list" if len(default) > MAX_DEFAULT_CHARS else f"`{default}`"
         names = _values(setting)
         rows.append(f"| `{setting.key}`{flag} | {default} | {_cell(setting.help)}{names} |")
     return "\n".join(rows)

@@ -1,1 +1,1 @@
-"""Measurements that someone will make again: `python -m lab.benchmarks.NAME --help`."""
+"""Measurements that are worth repeating: `python -m lab.benchmarks.NAME --help`."""

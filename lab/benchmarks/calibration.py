@@ -1,10 +1,10 @@
 """Compare expected and true precision with few seeds: `calibration FOLDER ... [--seeds 1000 300 100]`.
 
-From all links of a set some are drawn at random as seeds, part of them is held out as valid links by the rule of
-`data.valid_share = auto`, and all others are the truth. Each draw is one run to the stage `match`. The table compares
-the expected precision of the accepted pairs with the true one: by all links (a pair that is no link is wrong), and by
-partial gold (only pairs with an end in a link are judged). Within = runs whose 90 % interval holds the true precision.
-Finished runs are lines of the JSON file and are not repeated.
+Some of all links of a data set are drawn at random as seeds, a part of the seeds is held out as valid links by the rule
+of `data.valid_share = auto`, and all other links are the truth. Each draw is one run up to the step `match`. The table
+compares the expected with the true precision of the accepted pairs: by all links (a pair that is not a link is wrong),
+and by partial gold (only pairs that touch a link are judged). "within" counts the runs whose 90 % interval contains the
+true precision. Finished runs are lines of the JSON file and are not repeated.
 
     python -m lab.benchmarks.calibration data/EN_FR_15K_V1 data/EN_DE_15K_V1 --draws 5 --json calibration.jsonl
 """
@@ -35,15 +35,15 @@ from largegnn.settings import PRESETS, Settings, resolve
 RECORDS = RESULTS / "calibration.jsonl"
 
 
-def drawn(task: AlignmentTask, name: str, num_seeds: int, draw: int) -> AlignmentTask:
-    """The task with this many of all its links as train and valid links, and the others as test links."""
+def draw_links(task: AlignmentTask, name: str, num_seeds: int, draw: int) -> AlignmentTask:
+    """Return the task with `num_seeds` random links as train and valid links, and all others as test links."""
     links = np.concatenate([task.train_links, task.valid_links, task.test_links])
     links = links[np.lexsort((links[:, 1], links[:, 0]))]
     order = np.random.default_rng([zlib.crc32(name.encode()), num_seeds, draw]).permutation(len(links))
     num_valid = num_held_out(num_seeds, "auto")
 
-    def chosen(places: IntArray) -> IntArray:
-        return np.asarray(links[np.sort(places)])
+    def chosen(rows: IntArray) -> IntArray:
+        return np.asarray(links[np.sort(rows)])
 
     return dataclasses.replace(
         task,
@@ -54,12 +54,12 @@ def drawn(task: AlignmentTask, name: str, num_seeds: int, draw: int) -> Alignmen
 
 
 def settings_of(draw: int, preset: str | None, values: dict[str, Any]) -> Settings:
-    """The settings of a run."""
+    """Return the settings of a run."""
     return resolve(Settings, PRESETS, preset, values={"seed": draw, **values})
 
 
 def measure(task: AlignmentTask, draw: int, preset: str | None, values: dict[str, Any]) -> dict[str, Any]:
-    """One run: what was expected of the accepted pairs, and what is true."""
+    """Make one run; return the expected and the true precision of the accepted pairs."""
     settings = settings_of(draw, preset, values)
     with tempfile.TemporaryDirectory() as folder:
         run = run_task(folder, task, settings=settings, last="match")
@@ -83,20 +83,19 @@ def measure(task: AlignmentTask, draw: int, preset: str | None, values: dict[str
 
 
 def report(rows: list[dict[str, Any]]) -> None:
-    """One line for each set and number of seeds."""
+    """Print one line for each data set and number of seeds."""
     for name, num_seeds in dict.fromkeys((row["set"], row["seeds"]) for row in rows):
-        every = [row for row in rows if (row["set"], row["seeds"]) == (name, num_seeds)]
-        own = [row for row in every if row["expected"] is not None and row["true"] is not None]
-        shown = (
-            f"{name:<14} {num_seeds:>5} seeds, {every[0]['num_valid']:>4} valid, {len(own)} of {len(every)} calibrated"
-        )
-        if own:
-            errors = [abs(row["expected"] - row["true"]) for row in own]
-            partial = [abs(row["expected_partial"] - row["true_partial"]) for row in own if row["true_partial"]]
-            within = sum(row["low"] <= row["true"] <= row["high"] for row in own)
+        all_runs = [row for row in rows if (row["set"], row["seeds"]) == (name, num_seeds)]
+        runs = [row for row in all_runs if row["expected"] is not None and row["true"] is not None]
+        shown = f"{name:<14} {num_seeds:>5} seeds, {all_runs[0]['num_valid']:>4} valid, "
+        shown += f"{len(runs)} of {len(all_runs)} calibrated"
+        if runs:
+            errors = [abs(row["expected"] - row["true"]) for row in runs]
+            partial = [abs(row["expected_partial"] - row["true_partial"]) for row in runs if row["true_partial"]]
+            within = sum(row["low"] <= row["true"] <= row["high"] for row in runs)
             shown += (
-                f"  expected {statistics.mean(row['expected'] for row in own):.3f}"
-                f"  true {statistics.mean(row['true'] for row in own):.3f}"
+                f"  expected {statistics.mean(row['expected'] for row in runs):.3f}"
+                f"  true {statistics.mean(row['true'] for row in runs):.3f}"
                 f"  mean error {statistics.mean(errors):.3f}  worst {max(errors):.3f}  within {within}"
                 f"  partial gold: mean error {statistics.mean(partial or [0.0]):.3f}"
             )
@@ -104,7 +103,7 @@ def report(rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Run what is missing, print what there is."""
+    """Make the missing runs, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--seeds", nargs="+", type=int, default=[1_000, 300, 100], help="how many links are seeds")
@@ -125,7 +124,7 @@ def main() -> None:
                 if (folder.name, num_seeds, draw) in done:
                     continue
                 values = {"device": arguments.device}
-                found = measure(drawn(task, folder.name, num_seeds, draw), draw, arguments.preset, values)
+                found = measure(draw_links(task, folder.name, num_seeds, draw), draw, arguments.preset, values)
                 rows.append({"set": folder.name, "seeds": num_seeds, "draw": draw, **found})
                 print(json.dumps(rows[-1]), flush=True)
                 if arguments.json:

@@ -1,11 +1,11 @@
-"""Compare settings by valid links alone: `choices FOLDER ... [--variants 'default;dim 128'] [--json FILE]`.
+"""Compare settings by valid links only: `choices FOLDER ... [--variants 'default;dim 128'] [--json FILE]`.
 
-Test links are removed before anything runs. Seeds = train; the valid links are ranked among themselves (both
-directions, ties against us, structure only) by cosine, CSLS (k = 10) and transport. Every variant is the default preset
-with one thing changed, and runs with several random seeds. A variant is worth keeping if it helps on every set.
-Fold 1 alone: most valid links of the other folds are test links of fold 1, on which results are reported.
-Finished runs are lines of the JSON file and are not repeated; several processes may share it, each with variants or
-sets of its own.
+Test links are removed before the runs. Seeds = train links; the entities of the valid links are ranked among themselves
+(both directions, ties count as errors, structure only) by cosine, CSLS (k = 10) and transport. A variant changes one
+thing in the default settings, and runs with several random seeds. A variant is worth keeping if it helps on every data
+set. Only fold 1 is used: most valid links of the other folds are test links of fold 1, on which results are reported.
+Finished runs are lines of the JSON file and are not repeated; several processes may share the file if each has variants
+or data sets of its own.
 """
 
 from __future__ import annotations
@@ -93,17 +93,17 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def with_layers(variant: dict[str, Any]) -> AbstractContextManager[object]:
-    """A change that is no setting: how many layers."""
+    """Patch the number of layers, which is not a setting."""
     return mock.patch.object(dual_amn, "_NUM_LAYERS", variant.get("depth", dual_amn._NUM_LAYERS))
 
 
 def without_test_links(task: AlignmentTask) -> AlignmentTask:
-    """The task with its valid links in place of the test links; none are held out in training."""
+    """Return the task with its valid links as test links and without valid links."""
     return dataclasses.replace(task, test_links=task.valid_links, valid_links=task.valid_links[:0])
 
 
 def settings_of(task: AlignmentTask, variant: dict[str, Any], seed: int, device: str) -> Settings:
-    """The settings of a variant; what is no setting is not in them."""
+    """Return the settings of a variant, without its changes that are not settings."""
     values: dict[str, Any] = {name: section for name, section in variant.items() if isinstance(section, dict)}
     if "room" in variant or "parts" in variant:
         size = task.num_entities
@@ -117,7 +117,7 @@ def settings_of(task: AlignmentTask, variant: dict[str, Any], seed: int, device:
 
 
 def measure(task: AlignmentTask, variant: dict[str, Any], seed: int, device: str) -> dict[str, Any]:
-    """One run: H@1 of the held-out links, and its seconds."""
+    """Make one run; return H@1 of the held-out links, and the seconds."""
     settings = settings_of(task, variant, seed, device)
     last = "rounds" if settings.rounds.number else "integrate"
     with with_layers(variant), tempfile.TemporaryDirectory() as folder:
@@ -127,36 +127,37 @@ def measure(task: AlignmentTask, variant: dict[str, Any], seed: int, device: str
 
 
 def hits_of(task: AlignmentTask, embeddings: EntityEmbeddings, device: str) -> dict[str, Any]:
-    """H@1 of the held-out links by each scoring, mean of both directions."""
-    links, where = task.test_links, choose_device(device)
+    """Compute H@1 of the held-out links by each scoring, mean of both directions."""
+    links = task.test_links
+    torch_device = choose_device(device)
     vectors = embeddings.vectors[links[:, 0]], embeddings.vectors[links[:, 1]]
     covered = embeddings.covered[links[:, 0]], embeddings.covered[links[:, 1]]
-    plain = rank_links_by(*vectors, source_covered=covered[0], target_covered=covered[1], device=where)
+    plain = rank_links_by(*vectors, source_covered=covered[0], target_covered=covered[1], device=torch_device)
     ranks: dict[str, Ranks] = {"cosine": plain["cosine"], "csls": plain["csls"]}
     nothing = np.empty(0, dtype=np.int64)
-    plan_of_all = dense_plan(*vectors, (nothing, nothing), nothing.astype(np.float32), 0.02, 30, where)
-    own = np.arange(len(links))
-    ranks["transport"] = rank_matrix(plan_of_all, own, own, 1e-4)
+    plan_of_all = dense_plan(*vectors, (nothing, nothing), nothing.astype(np.float32), 0.02, 30, torch_device)
+    rows = np.arange(len(links))
+    ranks["transport"] = rank_matrix(plan_of_all, rows, rows, 1e-4)
     return {name: summarise(ranks[name]).mean["hits@1"] for name in SCORINGS}
 
 
 def report(rows: list[dict[str, Any]]) -> None:
-    """Mean of each variant and its difference from the default with the same random seeds."""
+    """Print the mean of each variant and its difference from the default with the same random seeds."""
     for folder in dict.fromkeys(row["set"] for row in rows):
         base = {row["seed"]: row for row in rows if (row["set"], row["variant"]) == (folder, "default")}
         for variant in dict.fromkeys(row["variant"] for row in rows if row["set"] == folder):
-            own = [row for row in rows if (row["set"], row["variant"]) == (folder, variant)]
+            runs = [row for row in rows if (row["set"], row["variant"]) == (folder, variant)]
             shown = []
             for name in SCORINGS:
-                gains = [row[name] - base[row["seed"]][name] for row in own if row["seed"] in base]
+                gains = [row[name] - base[row["seed"]][name] for row in runs if row["seed"] in base]
                 spread = statistics.stdev(gains) if len(gains) > 1 else 0.0
                 gain = f" ({statistics.mean(gains):+.4f} ± {spread:.4f})" if gains else ""
-                shown.append(f"{name} {statistics.mean(row[name] for row in own):.4f}{gain}")
-            print(f"{folder:<14} {variant:<32} {'  '.join(shown)}  {len(own)} runs", flush=True)
+                shown.append(f"{name} {statistics.mean(row[name] for row in runs):.4f}{gain}")
+            print(f"{folder:<14} {variant:<32} {'  '.join(shown)}  {len(runs)} runs", flush=True)
 
 
 def main() -> None:
-    """Run what is missing, print what there is."""
+    """Make the missing runs, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--variants", default=";".join(VARIANTS))

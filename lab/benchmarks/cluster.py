@@ -1,9 +1,9 @@
-"""Compare runs on a local cluster with one process: `cluster FOLDER [--workers 0 1 2 4] [--parts 8] [--seeds 0]`.
+"""Compare runs on a local cluster and in one process: `cluster FOLDER [--workers 0 1 2 4] [--parts 8] [--seeds 0]`.
 
 FOLDER is a data set as `largegnn align` takes it. One run for each number of workers and each random seed, up to the
-stage `integrate`; 0 workers is a run without a cluster, any other number a run with `--cluster local`. No network is
+step `integrate`; 0 workers is a run without a cluster, any other number a run with `--cluster local`. No network is
 measured, and the workers share the processors. Each run is one line of the JSON file: H@1 of valid and test links by
-CSLS, seconds of each stage, what training took of the cluster. Finished runs are not repeated.
+CSLS, seconds of each step, and the use of the cluster in training. Finished runs are not repeated.
 
     python -m lab.benchmarks.cluster data/ContEA_FR_EN --workers 0 1 2 --parts 16
 """
@@ -26,28 +26,28 @@ from largegnn.evaluation.metrics import rank_links
 from largegnn.settings import Settings
 
 RECORDS = RESULTS / "cluster.jsonl"
-MOST_RANKED = 70_000  # exact ranks of more links take two cores longer than training
+MAX_RANKED = 70_000  # with more links, exact ranking on two cores takes longer than training
 
 
 def settings_of(workers: int, parts: int, epochs: int, seed: int) -> Settings:
-    """The defaults by structure alone, with this number of workers or without a cluster."""
+    """Return the default settings with structure only, and this number of workers; 0: no cluster."""
     cluster = {"address": "local", "workers": workers} if workers else {"address": "none"}
     values: dict[str, Any] = {"seed": seed, "device": "cpu", "channels": ("structure",), "cluster": cluster}
     return Settings.of(values | {"division": {"parts": parts}, "train": {"epochs": epochs}})
 
 
 def hits(task: AlignmentTask, embeddings: EntityEmbeddings) -> dict[str, float]:
-    """H@1 by CSLS of valid and test links, each among themselves, mean of both directions."""
+    """Compute H@1 by CSLS of the valid and of the test links, each ranked among themselves, mean of both directions."""
     pairs = {"valid": task.valid_links, "test": task.test_links}
     return {
         name: rank_links(embeddings.vectors[links[:, 0]], embeddings.vectors[links[:, 1]], "csls").hits_at_1()
         for name, links in pairs.items()
-        if 0 < len(links) <= MOST_RANKED
+        if 0 < len(links) <= MAX_RANKED
     }
 
 
 def measure(task: AlignmentTask, settings: Settings) -> dict[str, Any]:
-    """One run: figures, seconds, and what training took of the cluster."""
+    """Make one run; return figures, seconds, and the use of the cluster in training."""
     with tempfile.TemporaryDirectory() as folder:
         run = run_task(folder, task, None, settings, last="integrate")
         return {
@@ -58,7 +58,7 @@ def measure(task: AlignmentTask, settings: Settings) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure what is missing."""
+    """Make the missing runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2])

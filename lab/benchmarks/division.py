@@ -1,12 +1,12 @@
-"""Measure how well and how fast graphs are divided: four questions, one table each.
+"""Measure the quality and speed of divisions: four questions, one table each.
 
     division.py methods FOLDER [--parts 5 --cap 7500 --repeats 5]  every method, mean and spread over random seeds
     division.py partitioners FOLDER [--parts 5 --cap 7500]        METIS and KaMinPar, by edge cut and valid links kept
     division.py large FOLDER [--parts 40 --cap 100000]            one large graph, step by step
     division.py growth [--largest 2400000]                        seconds and memory against the size
 
-Every case runs in a process of its own with compiled code loaded beforehand. `--json FILE` adds a record for each row
-to what is there.
+Compiled code is loaded before the measurements; each size of `growth` has a process of its own. `--json FILE` adds a
+record for each row.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SHARES = ("triples_kept", "train_kept", "valid_kept", "test_kept")
 def settings_of(
     method: str, parts: int, cap: int | None, landmarks: bool, seed: int = 0, seeds_from: str = "train+valid"
 ) -> Settings:
-    """The settings of a division; seeds are train + valid, as in the paper, where nothing else is said."""
+    """Return the settings of a division; by default, seeds are train + valid links, as in the paper."""
     values: dict[str, Any] = {"seed": seed, "protocol": {"seeds_from": seeds_from}}
     partitioner = METHODS[method]["division"]["partitioner"] if method in METHODS else method
     values["division"] = {"partitioner": partitioner, "parts": parts}
@@ -45,7 +45,7 @@ def settings_of(
 
 
 def divide(task: AlignmentTask, settings: Settings) -> Figures:
-    """One division of a task, as plain figures."""
+    """Divide a task, and return plain figures."""
     division = api.divide(task, settings)
     quality = division.quality
     return {
@@ -59,12 +59,12 @@ def divide(task: AlignmentTask, settings: Settings) -> Figures:
 
 
 def compare_methods(folder: str, parts: int, cap: int, repeats: int) -> Rows:
-    """Every method with landmarks and without, over several random seeds."""
+    """Compare the methods, with and without landmarks, over several random seeds."""
     warm_up()
     task = api.load(folder).task
     rows: Rows = []
     for method, landmarks in (("metis", False), ("csg", True), ("cps", False), ("cps", True), ("sbp", False)):
-        # CPS and SBP have no cap of their own; with landmarks CPS gets the same one as CSG.
+        # CPS and SBP have no cap of their own; with landmarks, CPS gets the cap of CSG.
         runs = [divide(task, settings_of(method, parts, cap, landmarks, seed)) for seed in range(repeats)]
         name = f"{method} + landmarks" if landmarks and method != "csg" else method
         row: Figures = {"set": Path(folder).name, "method": name, "parts": parts, "cap": cap if landmarks else None}
@@ -84,7 +84,7 @@ def compare_methods(folder: str, parts: int, cap: int, repeats: int) -> Rows:
 
 
 def compare_partitioners(folder: str, parts: int, cap: int, repeats: int) -> Rows:
-    """The partitioners of the merged graph, without landmarks and with; seeds = train, so that valid links can tell."""
+    """Compare partitioners of the merged graph, without and with landmarks, by valid links; seeds are train links."""
     warm_up()
     task = dataclasses.replace(api.load(folder).task, test_links=np.empty((0, 2), dtype=np.int32))
     rows: Rows = []
@@ -114,7 +114,7 @@ def compare_partitioners(folder: str, parts: int, cap: int, repeats: int) -> Row
 
 
 def measure_large(folder: str, parts: int, cap: int) -> Rows:
-    """One division of a large graph for each partitioner of the merged graph, step by step."""
+    """Measure each step of one division of a large graph, for each partitioner of the merged graph."""
     warm_up()
     task = api.load(folder).task
     return [
@@ -133,7 +133,7 @@ def _measure_steps(task: AlignmentTask, dataset: str, method: str, parts: int, c
 
 
 def measure_size(num_entities: int) -> tuple[Figures, Settings]:
-    """Division of a generated pair with about this many entities on both sides together."""
+    """Divide a generated pair with about `num_entities` entities on both sides together."""
     warm_up()
     side = num_entities // 2
     world = WorldSettings(
@@ -155,7 +155,7 @@ def measure_size(num_entities: int) -> tuple[Figures, Settings]:
 
 
 def measure_growth(largest: int) -> Rows:
-    """Seconds and memory from ten thousand entities up, four times as many at each step."""
+    """Measure seconds and memory from ten thousand entities up, with about four times as many in each row."""
     sizes = [size for size in (10_000, 40_000, 160_000, 640_000, 2_400_000) if size <= largest]
     rows: Rows = []
     for size in sizes:
@@ -185,7 +185,7 @@ def keep(file: Path, question: str, rows: Rows, folder: Path | None, repeats: in
 
 
 def main() -> None:
-    """Answer the question asked."""
+    """Answer the chosen question."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("question", choices=("methods", "partitioners", "large", "growth"))
     parser.add_argument("folder", nargs="?")

@@ -1,12 +1,12 @@
 """Measure accuracy with few seeds: `few_seeds FOLDER ... [--shares 0.01 0.05 0.1 0.2 0.3] [--rounds 3]`.
 
-Of the train and valid links of a set's first fold so many are drawn at random as seeds as make a share of all links;
-`data.valid_share = auto` says how many of them are held out as valid links, as it does for a file of seeds. All other
-links are test links: rules need the neighbours, so the contest is among all entities that are no seeds.
-One run gives a row without self-training rounds and a row with them: H@1, source to target among the test targets, ties
-against us, by cosine, CSLS, CSLS with rules and transport with rules; the accepted pairs of the last row are judged by
-the same links. Finished rows are lines of the JSON file and are not repeated; run folders are kept in `--runs`, so that
-matching can be looked at again.
+Seeds, a share of all links, are drawn at random from the train and valid links of the first fold of a data set;
+`data.valid_share = auto` determines how many of them are held out as valid links. All other links are test links, and
+matching is among all entities that are not seeds, because rules need the neighbours.
+One run gives a row without and a row with self-training rounds: H@1 (source to target among the test targets, ties
+count as errors) by cosine, CSLS, CSLS with rules and transport with rules; the accepted pairs of the last row are
+judged by the same links. Finished rows are lines of the JSON file and are not repeated; run folders are kept in
+`--runs`, so that the matching can be examined later.
 
     python -m lab.benchmarks.few_seeds data/EN_FR_15K_V1 data/EN_DE_15K_V1 --runs few_seeds
 """
@@ -45,17 +45,17 @@ SYSTEMS = ("cosine", "csls", "csls+rules", "transport+rules")
 Row = dict[str, Any]
 
 
-def drawn(task: AlignmentTask, name: str, share: float, draw: int) -> AlignmentTask:
-    """The task with this share of all links as train and valid links, drawn from the two, and the others to test by."""
+def draw_links(task: AlignmentTask, name: str, share: float, draw: int) -> AlignmentTask:
+    """Draw a share of all links from the train and valid links as train and valid links; the others are test links."""
     links = np.concatenate([task.train_links, task.valid_links])
     links = links[np.lexsort((links[:, 1], links[:, 0]))]
     number = round(share * (len(links) + len(task.test_links)))
-    # One order for all shares: the seeds of a smaller one are among those of a larger one.
+    # All shares use the same order, so the seeds of a larger share include those of a smaller share.
     order = np.random.default_rng([zlib.crc32(name.encode()), draw]).permutation(len(links))
     num_valid = num_held_out(number, "auto")
 
-    def chosen(places: IntArray) -> IntArray:
-        return np.asarray(links[np.sort(places)])
+    def chosen(rows: IntArray) -> IntArray:
+        return np.asarray(links[np.sort(rows)])
 
     return dataclasses.replace(
         task,
@@ -66,7 +66,7 @@ def drawn(task: AlignmentTask, name: str, share: float, draw: int) -> AlignmentT
 
 
 def finished_run(folder: Path, task: AlignmentTask, settings: Settings) -> Run:
-    """The run of this folder, brought as far as `match`; one that is finished is only read."""
+    """Compute the run in this folder up to the step `match`, or open it if it is finished."""
     if (folder / "manifest.json").exists():
         run = Run.open(folder)
         if "match" in run.finished:
@@ -75,9 +75,9 @@ def finished_run(folder: Path, task: AlignmentTask, settings: Settings) -> Run:
 
 
 def hits(run: Run, embeddings: EntityEmbeddings, task: AlignmentTask) -> dict[str, float]:
-    """H@1 of the test links by every system."""
-    own = run.settings
-    found = evaluate(
+    """Compute H@1 of the test links by every scoring."""
+    settings = run.settings
+    evaluation = evaluate(
         task,
         embeddings,
         run.artifact("alignment", Alignment),
@@ -85,22 +85,22 @@ def hits(run: Run, embeddings: EntityEmbeddings, task: AlignmentTask) -> dict[st
         run.artifact("target_neighbors", Neighbors),
         run.artifact("membership", Partition),
         LiteralEvidence.empty(),
-        own.data,
-        own.protocol,
+        settings.data,
+        settings.protocol,
         ("structure", "rules"),
-        own.match,
-        own.rounds,
-        own.evaluate,
-        own.search,
-        own.seed,
-        device=own.device,
+        settings.match,
+        settings.rounds,
+        settings.evaluate,
+        settings.search,
+        settings.seed,
+        device=settings.device,
     ).outcome
-    assert found.ideal is not None
-    return {name: round(found.ideal[name].source_to_target["hits@1"] or 0.0, 4) for name in SYSTEMS}
+    assert evaluation.ideal is not None
+    return {name: round(evaluation.ideal[name].source_to_target["hits@1"] or 0.0, 4) for name in SYSTEMS}
 
 
 def accepted(run: Run, task: AlignmentTask) -> Row:
-    """The accepted pairs that are no valid links, judged by the test links."""
+    """Judge the accepted pairs that are not valid links by the test links."""
     alignment, outcome = run.artifact("alignment", Alignment), run.outcome("match", MatchOutcome)
     pairs = alignment.pairs[alignment.accepted]
     pairs = pairs[~are_among(pairs, task.valid_links)]
@@ -114,22 +114,22 @@ def accepted(run: Run, task: AlignmentTask) -> Row:
 
 
 def measure(run: Run, task: AlignmentTask) -> list[Row]:
-    """The rows of one run: without rounds, and with them where there are some."""
+    """Return the rows of one run: without rounds and, if it has rounds, with them."""
     rows: list[Row] = [{"rounds": 0, "hits@1": hits(run, run.artifact("embeddings", EntityEmbeddings), task)}]
     if run.settings.rounds.number:
         rows.append(
             {
                 "rounds": run.settings.rounds.number,
                 "hits@1": hits(run, run.embeddings, task),
-                "history": [dataclasses.asdict(one) for one in run.outcome("rounds", RoundsOutcome).history],
+                "history": [dataclasses.asdict(entry) for entry in run.outcome("rounds", RoundsOutcome).history],
             }
         )
     rows[-1]["accepted"] = accepted(run, task)
     return rows
 
 
-def about(run: Run, task: AlignmentTask) -> Row:
-    """What a figure needs beside it and its origin."""
+def describe_run(run: Run, task: AlignmentTask) -> Row:
+    """Return the protocol and the seconds of a run, which belong to its figures."""
     return {
         "protocol": {
             "train": len(task.train_links),
@@ -142,7 +142,7 @@ def about(run: Run, task: AlignmentTask) -> Row:
 
 
 def main() -> None:
-    """Measure what is missing."""
+    """Make the missing runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--shares", nargs="+", type=float, default=[0.01, 0.05, 0.1, 0.2, 0.3])
@@ -156,18 +156,18 @@ def main() -> None:
     for folder in options.folders:
         loaded = api.load(folder).task
         for share in options.shares:
-            task = drawn(loaded, folder.name, share, options.draw)
-            what = {"set": folder.name, "share": share, "draw": options.draw, "chosen": options.set}
-            if not any(what.items() <= row.items() for row in records):
+            task = draw_links(loaded, folder.name, share, options.draw)
+            fields = {"set": folder.name, "share": share, "draw": options.draw, "chosen": options.set}
+            if not any(fields.items() <= row.items() for row in records):
                 overrides = [f"rounds.number={options.rounds}", f"seed={options.draw}", *options.set]
-                place = "_".join([folder.name, f"{share:g}", str(options.draw), *options.set])
-                run = finished_run(options.runs / place, task, resolve(Settings, PRESETS, overrides=overrides))
+                folder_name = "_".join([folder.name, f"{share:g}", str(options.draw), *options.set])
+                run = finished_run(options.runs / folder_name, task, resolve(Settings, PRESETS, overrides=overrides))
                 origin = origin_of(run.settings, [folder], channels=run.channels)
                 for row in measure(run, task):
                     key = ", ".join(
                         [folder.name, f"{share:g}", *options.set, f"{row['rounds']} rounds, {options.draw}"]
                     )
-                    records.append(add_line(options.json, key, origin, {**what, **row, **about(run, task)}))
+                    records.append(add_line(options.json, key, origin, {**fields, **row, **describe_run(run, task)}))
                     print(key, row, flush=True)
 
 

@@ -1,10 +1,9 @@
 """Measure time and memory by the size of the graphs: `growth SIZE ... --runs DIR [--last match] [--set K=V]`.
 
-SIZE is entities a side, in thousands. A generated pair has five triples for each entity, half of the entities are
-linked; it is put into a run folder as if it had been loaded (loading files is measured by `loading.py`) and run as
-`--preset 1m` does, with ten epochs and parts of 75,000 entities, up to the stage `--last`. One line of the JSON file
-for each size: seconds, peak memory of the process and of the GPU by stage. Finished sizes are not repeated, broken-off
-runs go on.
+SIZE is the number of entities of each graph, in thousands. A generated pair has five triples for each entity, and half
+of the entities are linked. The pair goes directly into a run folder (`loading.py` measures the loading of files) and is
+run with `--preset 1m`, ten epochs and parts of 75,000 entities, up to the step `--last`. The JSON file gets one line
+for each size: seconds, peak memory of the process and of the GPU by step. Interrupted runs are resumed.
 
     python -m lab.benchmarks.growth 5 50 500 1500 5000 --runs /tmp/growth
 """
@@ -26,11 +25,11 @@ from largegnn.settings import PRESETS, Settings, WorldSettings, resolve
 
 RECORDS = RESULTS / "growth.jsonl"
 PART = 75_000  # entities of a part; with landmarks a subgraph has at most 90,000
-FIRST = ("merge", "partition", "landmarks", "subgraphs", "train", "integrate", "search", "match")
+STEPS = ("merge", "partition", "landmarks", "subgraphs", "train", "integrate", "search", "match")
 
 
 def world_of(size: int) -> WorldSettings:
-    """A pair of this many entities a side."""
+    """Return the settings of a pair with this many entities in each graph."""
     return WorldSettings(
         source_entities=size,
         target_entities=size,
@@ -47,12 +46,12 @@ def world_of(size: int) -> WorldSettings:
 
 
 def measure(size: int, runs: Path, last: str, overrides: list[str], records: Path) -> None:
-    """Run one size and note what it took."""
-    asked = [f"division.parts={-(-2 * size // PART)}", "train.epochs=10", *overrides]
-    settings = resolve(Settings, PRESETS, "1m", None, asked)
-    began = time.monotonic()
+    """Run one size and record its seconds and memory."""
+    changes = [f"division.parts={-(-2 * size // PART)}", "train.epochs=10", *overrides]
+    settings = resolve(Settings, PRESETS, "1m", None, changes)
+    started = time.monotonic()
     pair = generate_pair(world_of(size), seed=0)
-    print(f"{size:,} entities a side generated in {time.monotonic() - began:.0f} s", flush=True)
+    print(f"{size:,} entities a side generated in {time.monotonic() - started:.0f} s", flush=True)
     folder = runs / str(size)
     run_task(folder, pair.task, None, settings, last=last)
     figures = read_run(folder)
@@ -62,9 +61,9 @@ def measure(size: int, runs: Path, last: str, overrides: list[str], records: Pat
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """What the stages of a run took, by the manifest of its folder."""
+    """Read the seconds and memory of each step of a run from its folder."""
     stages = RunStore(folder).steps
-    done = {name: stages[name] for name in FIRST if name in stages}
+    done = {name: stages[name] for name in STEPS if name in stages}
     history = stages["train"].facts.get("history", []) if "train" in stages else []
     valid = [epoch["valid_hits"] for epoch in history if epoch["valid_hits"] is not None]
     return {
@@ -80,7 +79,7 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure sizes."""
+    """Measure the given sizes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sizes", nargs="*", type=int, help="thousands of entities a side")
     parser.add_argument("--runs", type=Path)

@@ -1,10 +1,10 @@
-"""Record the accuracy of a few cheap runs on real sets, which a test guards: `guards DATA [--repeats 5]`.
+"""Record the accuracy of a few cheap runs on real data, for a test of regressions: `guards DATA [--repeats 5]`.
 
-One setting for each channel that a change could harm unnoticed, small enough for continuous integration: structure on
-EN_FR_15K_V1, names on OAEI_anatomy and on DBP15K_FR_EN. They say nothing about how good the program is, only whether it
-is as good as it was. Structure is judged by valid links, so that test links are not looked at with every change.
-Each runs with several random seeds; lines of `lab/results/guards.jsonl` have the figures. `lab/tests/test_accuracy.py`
-fails where one run is below the lowest of them by more than their sample deviation, or .005 where that is larger.
+There is one setting for each channel that a change could harm unnoticed, small enough for continuous integration:
+structure on EN_FR_15K_V1, names on OAEI_anatomy and on DBP15K_FR_EN. The figures do not show how good the program is,
+only whether it has become worse. Structure is judged by valid links, so that test links are not used at every change.
+Each guard runs with several random seeds; `lab/results/guards.jsonl` has the figures. `lab/tests/test_accuracy.py`
+fails if a run is below the lowest figure by more than the sample deviation, or by more than .005 if that is larger.
 If a guard fails for a good reason, remove its lines, run this again, and give the reason in the commit.
 """
 
@@ -30,12 +30,12 @@ from largegnn.evaluation.pair_metrics import precision_recall_f1
 from largegnn.settings import PRESETS, Settings, resolve
 
 RECORDS = RESULTS / "guards.jsonl"
-LEAST = 0.005  # what another processor or library may change
+MIN_TOLERANCE = 0.005  # another processor or library may change the figures by so much
 
 
 @dataclass(frozen=True)
 class Guard:
-    """A cheap run on a real set: the names its folder may have, what is measured, settings, and how to measure."""
+    """A cheap run on real data: possible names of the folder, title of the figure, settings, function that measures."""
 
     names: tuple[str, ...]
     figure: str
@@ -44,7 +44,7 @@ class Guard:
 
 
 def valid_hits(folder: Path, settings: Settings) -> float:
-    """H@1 by CSLS of the valid links among themselves, mean of both directions; the test links are taken away."""
+    """Compute H@1 by CSLS of the valid links among themselves, mean of both directions, without any test links."""
     loaded = api.load(folder).task
     task: AlignmentTask = dataclasses.replace(loaded, test_links=loaded.test_links[:0])
     with tempfile.TemporaryDirectory() as work:
@@ -55,7 +55,7 @@ def valid_hits(folder: Path, settings: Settings) -> float:
 
 
 def accepted_f1(folder: Path, settings: Settings) -> float:
-    """F1 by partial gold of the accepted pairs, without seeds."""
+    """Compute F1 of the accepted pairs by partial gold, without seeds."""
     if (folder / "source.nt").exists():
         given = DataInput(source=folder / "source.nt", target=folder / "target.nt")
         links = api.load(folder / "source.nt", folder / "target.nt", test_links=folder / "links.tsv").task.test_links
@@ -88,22 +88,22 @@ GUARDS = {
 
 
 def settings_of(guard: Guard, random_seed: int) -> Settings:
-    """The settings of one run."""
+    """Return the settings of one run."""
     return resolve(Settings, PRESETS, values={"seed": random_seed, "device": "cpu", **guard.values})
 
 
 def bound(figures: list[float]) -> float:
-    """What a run must reach, given the recorded ones."""
-    return min(figures) - max(spread(figures), LEAST)
+    """Return the figure that a run must reach, given the recorded figures."""
+    return min(figures) - max(spread(figures), MIN_TOLERANCE)
 
 
 def spread(figures: list[float]) -> float:
-    """Sample deviation; 0 of one run."""
+    """Return the sample deviation; 0 for one run."""
     return statistics.stdev(figures) if len(figures) > 1 else 0.0
 
 
 def main() -> None:
-    """Record what is missing, print what there is."""
+    """Record the missing runs, and print all figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="folder of the data set folders")
     parser.add_argument("--repeats", type=int, default=5, help="random seeds of each guard")
@@ -111,7 +111,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rows = read_lines(arguments.json) if arguments.json.exists() else []
     for name, guard in GUARDS.items():
-        folder = next(path for one in guard.names if (path := arguments.data / one).is_dir())
+        folder = next(path for folder_name in guard.names if (path := arguments.data / folder_name).is_dir())
         for random_seed in range(arguments.repeats):
             key = f"{name}, {random_seed}"
             if key not in {row["key"] for row in rows}:
@@ -119,8 +119,8 @@ def main() -> None:
                 value = guard.measure(folder, settings)
                 origin = origin_of(settings, [folder], protocol={"figure": guard.figure})
                 rows.append(add_line(arguments.json, key, origin, {"guard": name, "value": value}))
-        found = [row["value"] for row in rows if row["guard"] == name]
-        shown = f"{statistics.mean(found):.4f} ± {spread(found):.4f}, at least {bound(found):.4f}"
+        values = [row["value"] for row in rows if row["guard"] == name]
+        shown = f"{statistics.mean(values):.4f} ± {spread(values):.4f}, at least {bound(values):.4f}"
         print(f"{name:<18} {guard.figure}: {shown}", flush=True)
 
 

@@ -1,7 +1,7 @@
 """Measure time and memory of reading, merging and generating: `python -m lab.benchmarks.loading [FOLDER ...]`.
 
-Without folders it measures what it can make itself: a million N-Triples, and the generated `dbpedia1m` pair (written,
-then loaded). Each case runs in a process of its own, so that its peak memory is its own.
+Without folders it measures generated data: a million N-Triples, and the generated `dbpedia1m` pair (written, then
+loaded). Each case runs in a process of its own, so that peak memory is measured separately.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Figures = dict[str, Any]
 
 
 def load_and_merge(folder: str) -> Figures:
-    """Seconds of loading and of merging a data set folder."""
+    """Measure loading and merging a data set folder."""
     meter = Meter()
     pair = api.load(folder)
     loaded = meter.read().seconds
@@ -41,7 +41,7 @@ def load_and_merge(folder: str) -> Figures:
 
 
 def read_n_triples(folder: str) -> Figures:
-    """Seconds of reading a million N-Triples with names as long as DBpedia's, a tenth of them literals."""
+    """Measure reading a million N-Triples with names as long as DBpedia's; a tenth of the tails are literals."""
     path = Path(folder) / "million.nt"
     with path.open("w", encoding="utf-8") as file:
         for number in range(1_000_000):
@@ -64,7 +64,7 @@ def read_n_triples(folder: str) -> Figures:
 
 
 def generate_dbpedia1m(folder: str) -> Figures:
-    """Seconds of making up and writing the largest preset."""
+    """Measure generating and writing the largest preset."""
     meter = Meter()
     pair = api.generate("dbpedia1m", folder=Path(folder) / "dbpedia1m", form="dbpedia1m")
     usage = meter.read()
@@ -90,7 +90,7 @@ def measure(case: Callable[[str], Figures], argument: str) -> Figures:
 
 
 def main() -> None:
-    """Measure the cases asked for and print them as they come."""
+    """Measure the requested cases, and print each result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folders", nargs="*", help="data set folders to load and merge")
     parser.add_argument("--json", type=Path, help="write the figures to this file")

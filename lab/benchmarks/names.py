@@ -1,11 +1,10 @@
 """Measure what names and values add, with seeds and without: `names SET ... [--seeds 0 10 ...] [--channels ...]`.
 
-SET is a folder with source.nt, target.nt and links.tsv, or an OpenEA folder with ent_names_1 and ent_names_2. One run
-for each number of seeds (a share below 1, or a count) and each choice of channels, all with default settings; the
-seeds are drawn at random, all other links judge. Beside ours stand two baselines without seeds: equal labels (pairs of
-entities that alone share a normalised name), and the mutual best by n-grams of the names, at the cut that the
-truth says is best. Finished rows are lines of the JSON file and are not repeated; each carries protocol, version and
-machine.
+SET is a folder with source.nt, target.nt and links.tsv, or an OpenEA folder with ent_names_1 and ent_names_2. There is
+one run for each number of seeds (a share below 1, or a count) and each choice of channels, with default settings; seeds
+are drawn at random, and all other links are test links. Two baselines without seeds are measured too: equal labels
+(pairs of entities whose normalised name no other entity has), and mutual best pairs by n-grams of the names, at the
+best threshold by the truth. Finished rows are lines of the JSON file, with their origin, and are not repeated.
 
     python -m lab.benchmarks.names data/OAEI_anatomy --seeds 0 0.01 0.1 --channels auto structure literals
 """
@@ -40,7 +39,7 @@ RECORDS = RESULTS / "names.jsonl"
 
 
 def load(folder: Path) -> LoadedPair:
-    """A set, all its links as test links."""
+    """Load a data set with all its links as test links."""
     if (folder / "source.nt").exists():
         return api.load(folder / "source.nt", folder / "target.nt", test_links=folder / "links.tsv")
     return api.load(
@@ -52,16 +51,16 @@ def load(folder: Path) -> LoadedPair:
     )
 
 
-def drawn(links: IntArray, name: str, seeds: float) -> tuple[IntArray, IntArray]:
-    """So many links, or such a share of them, at random as seeds; and all others."""
+def draw_seeds(links: IntArray, name: str, seeds: float) -> tuple[IntArray, IntArray]:
+    """Draw a number or share of the links as seeds; return seeds and other links."""
     count = round(seeds * len(links)) if seeds < 1 else int(seeds)
     order = np.random.default_rng([zlib.crc32(name.encode()), count]).permutation(len(links))
     return links[np.sort(order[:count])], links[np.sort(order[count:])]
 
 
 def measure(folder: Path, pair: LoadedPair, seeds: float, channels: str, overrides: list[str]) -> dict[str, Any]:
-    """One run from a task at hand: figures by partial gold and plain, and what was expected."""
-    known, test = drawn(pair.task.test_links, folder.name, seeds)
+    """Align a loaded pair; return figures by partial and plain gold, and the expected precision."""
+    known, test = draw_seeds(pair.task.test_links, folder.name, seeds)
     settings = settings_of(channels, overrides)
     with tempfile.TemporaryDirectory() as place:
         written = {"train": Path(place) / "seeds.tsv", "test": Path(place) / "test.tsv"}
@@ -96,7 +95,7 @@ def measure(folder: Path, pair: LoadedPair, seeds: float, channels: str, overrid
 
 
 def settings_of(channels: str, overrides: list[str]) -> Settings:
-    """The defaults with these channels, and what was asked for."""
+    """Return the default settings with these channels and the given overrides."""
     values = {} if channels == "auto" else {"channels": channels.split("+")}
     return resolve(Settings, {}, None, overrides=overrides, values=values)
 
@@ -108,19 +107,24 @@ def baselines(folder: Path, pair: LoadedPair) -> list[dict[str, Any]]:
     graph = literal_candidates(*sides, 10)
     scores = graph.column("name")
     best = preferred(graph, scores, 1.0)[0]
-    found = [judged(graph.pairs(best[scores[best] >= cut]), pair.task.test_links) for cut in np.arange(0.05, 1.0, 0.05)]
+    thresholds = np.arange(0.05, 1.0, 0.05)
+    figures = [judged(graph.pairs(best[scores[best] >= value]), pair.task.test_links) for value in thresholds]
     rows.append(
-        {"system": "n-grams, best cut", "seeds": 0, **_shares(vars(max(found, key=lambda one: one.partial_f1 or 0)))}
+        {
+            "system": "n-grams, best cut",
+            "seeds": 0,
+            **_shares(vars(max(figures, key=lambda pairs: pairs.partial_f1 or 0))),
+        }
     )
     return rows
 
 
 def equal_labels(source: EntityTexts, target: EntityTexts) -> IntArray:
-    """Pairs of entities that share a normalised name which no other entity of either side has."""
+    """Find pairs of entities with a common normalised name that no other entity of either side has."""
     owners: list[dict[str, set[int]]] = [{}, {}]
-    for texts, of in zip((source, target), owners, strict=True):
+    for texts, owners_of_name in zip((source, target), owners, strict=True):
         for owner, name in zip(texts.name_owners.tolist(), texts.names, strict=True):
-            of.setdefault(name, set()).add(owner)
+            owners_of_name.setdefault(name, set()).add(owner)
     pairs = {
         (min(owners[0][name]), min(owners[1][name]))
         for name in owners[0].keys() & owners[1].keys()
@@ -130,7 +134,7 @@ def equal_labels(source: EntityTexts, target: EntityTexts) -> IntArray:
 
 
 def judged(pairs: IntArray, links: IntArray) -> PairFigures:
-    """Figures of pairs by the links."""
+    """Judge pairs by the links."""
     return precision_recall_f1(pairs, links)
 
 
@@ -157,7 +161,7 @@ def _files(folder: Path) -> tuple[tuple[Path, Path], dict[str, Any]]:
 
 
 def main() -> None:
-    """Measure what is missing."""
+    """Make the missing runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", type=Path)
     parser.add_argument("--seeds", nargs="*", type=float, default=[0.0])
@@ -171,11 +175,11 @@ def main() -> None:
 
     def add(key: str, rows: list[dict[str, Any]], folder: Path, channels: str = "literals") -> None:
         for row in rows:
-            own = key if len(rows) == 1 else f"{key}, {row['system']}"
+            row_key = key if len(rows) == 1 else f"{key}, {row['system']}"
             used = row.get("channels", "literals").split("+")
             settings = settings_of(channels, arguments.set)
             origin = origin_of(settings, [folder], channels=used, protocol={"seeds": row["seeds"]})
-            records.append(add_line(arguments.json, own, origin, {"set": folder.name, **row}))
+            records.append(add_line(arguments.json, row_key, origin, {"set": folder.name, **row}))
 
     for folder in arguments.sets:
         pair = load(folder)

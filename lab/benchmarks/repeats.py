@@ -1,9 +1,9 @@
 """Repeat a run over folds and random seeds: `repeats FOLDER ... [--folds 1 2 3] [--seeds 0 1 2] [--set K=V]`.
 
-Seeds are the train links of the fold, valid links choose epoch and calibrate, test links judge: OpenEA's protocol, 20 %
-of the links as seeds. Each run is one line of the JSON file: H@1, H@5 and MRR, source to target among all test targets,
-ties against us, by every scoring; the accepted pairs with their expected and their true precision, plain and by partial
-gold; seconds. Finished runs are not repeated.
+The protocol is OpenEA's: seeds are the train links of the fold (20 % of the links), valid links choose the epoch and
+calibrate, test links measure. Each run is one line of the JSON file: H@1, H@5 and MRR (source to target among all test
+targets, ties count as errors) by every scoring; the accepted pairs with their expected and true precision, plain and by
+partial gold; seconds. Finished runs are not repeated.
 
     python -m lab.benchmarks.repeats data/EN_FR_15K_V1 --folds 1 2 3 4 5 --runs repeats
 """
@@ -30,15 +30,16 @@ Row = dict[str, Any]
 
 
 def measure(folder: Path, fold: int, seed: int, overrides: list[str], runs: Path) -> tuple[Settings, Row]:
-    """One run to its figures."""
+    """Make one run; return its settings and figures."""
     values = {"seed": seed, "data": {"fold": fold}, "channels": ["structure", "rules"]}
     settings = resolve(Settings, PRESETS, None, None, overrides, values=values)
-    place = runs / "_".join([folder.name, str(fold), str(seed), *(each.replace("/", "-") for each in overrides)])
-    run = run_pipeline(place, DataInput(folder=folder), settings, last="evaluate")
-    found, outcome = run.outcome("evaluate", Evaluation), run.outcome("match", MatchOutcome)
-    assert found.ideal is not None
-    assert found.real is not None
-    pairs = found.real["accepted"]
+    run_folder = runs / "_".join([folder.name, str(fold), str(seed), *(text.replace("/", "-") for text in overrides)])
+    run = run_pipeline(run_folder, DataInput(folder=folder), settings, last="evaluate")
+    evaluation = run.outcome("evaluate", Evaluation)
+    outcome = run.outcome("match", MatchOutcome)
+    assert evaluation.ideal is not None
+    assert evaluation.real is not None
+    pairs = evaluation.real["accepted"]
     task, alignment = run.artifact("task", AlignmentTask), run.artifact("alignment", Alignment)
     known = np.concatenate([task.test_links, task.held_out(settings.protocol.seeds_from)])
     whole = precision_recall_f1(alignment.pairs[alignment.accepted], known)
@@ -47,7 +48,7 @@ def measure(folder: Path, fold: int, seed: int, overrides: list[str], runs: Path
         "chosen": overrides,
         "ideal": {
             name: {key: round(value or 0.0, 4) for key, value in figures.source_to_target.items()}
-            for name, figures in found.ideal.items()
+            for name, figures in evaluation.ideal.items()
         },
         "accepted": {
             "pairs": pairs.pairs,
@@ -58,11 +59,11 @@ def measure(folder: Path, fold: int, seed: int, overrides: list[str], runs: Path
             "partial_f1": pairs.partial_f1,
             "expected_precision": outcome.threshold.expected_precision,
             "expected_recall": outcome.threshold.expected_recall,
-            # With the valid links, which the expected precision counts too.
+            # Including the valid links, as in the expected precision.
             "precision_of_all": whole.precision,
         },
-        "train_links": found.protocol.num_seeds,
-        "test_links": found.protocol.num_test_links,
+        "train_links": evaluation.protocol.num_seeds,
+        "test_links": evaluation.protocol.num_test_links,
         "seconds": round(sum(run.costs()[name].seconds for name in run.finished), 1),
         "peak_mb": round(max(run.costs()[name].peak_memory_mb for name in run.finished)),
     }
@@ -70,7 +71,7 @@ def measure(folder: Path, fold: int, seed: int, overrides: list[str], runs: Path
 
 
 def main() -> None:
-    """Measure what is missing."""
+    """Make the missing runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--folds", nargs="+", type=int, default=[1])

@@ -1,12 +1,13 @@
-"""Measure speed and recall of every searcher on the same vectors, one line each.
+"""Measure speed and recall of the searchers on the same vectors, with one line for each searcher.
 
     search.py [--entities 100000] [--dim 384] [--k 10] [--searchers torch,ivf] [--device cpu] [--both] [--spread 1]
     search.py --vectors SOURCES.npy TARGETS.npy
 
 Without files the sources are unit vectors around random centres, 50 to a centre, and the targets noisy copies of them;
 some directions vary more than others, as in learned vectors, so that clusters overlap.
-Every case runs in a process of its own on memory-mapped vectors, with the library loaded beforehand; `--both` searches
-in both directions. Recall is of the k nearest, on a sample. `--json FILE` keeps the figures.
+Every case runs in a process of its own on memory-mapped vectors, with the libraries loaded beforehand; `--both`
+searches in both directions. Recall is the share of the k nearest that are found, on a sample. `--json FILE`
+stores the figures.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ from largegnn.machine.metering import Meter
 from largegnn.matching.search import SearchOptions, search, search_both
 
 Figures = dict[str, Any]
-CLUSTER, NOISE, DECAY = 50, 0.6, 0.4
+CLUSTER = 50  # sources around one centre
+NOISE = 0.6
+DECAY = 0.4
 PIECE = 20_000
 
 
 def write_vectors(folder: Path, num_entities: int, dim: int, spread: float) -> list[Path]:
-    """Two files of unit vectors, row i of one belonging to row i of the other."""
+    """Write two files of unit vectors; row i of the targets is a noisy copy of row i of the sources."""
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((max(1, num_entities // CLUSTER), dim), dtype=np.float32)
     scales = np.arange(1, dim + 1, dtype=np.float32) ** -DECAY
@@ -40,8 +43,8 @@ def write_vectors(folder: Path, num_entities: int, dim: int, spread: float) -> l
     files = [np.lib.format.open_memmap(path, "w+", np.float32, (num_entities, dim)) for path in paths]
     for start in range(0, num_entities, PIECE):
         size = min(PIECE, num_entities - start)
-        near = centres[rng.integers(0, len(centres), size)]
-        rows = near + spread * rng.standard_normal((size, dim), dtype=np.float32)
+        row_centres = centres[rng.integers(0, len(centres), size)]
+        rows = row_centres + spread * rng.standard_normal((size, dim), dtype=np.float32)
         copies = rows + NOISE * rng.standard_normal((size, dim), dtype=np.float32)
         for file, piece in zip(files, (rows, copies), strict=True):
             piece *= scales
@@ -52,7 +55,7 @@ def write_vectors(folder: Path, num_entities: int, dim: int, spread: float) -> l
 
 
 def measure(method: str, paths: list[Path], k: int, both: bool, options: SearchOptions) -> Figures:
-    """One search, as plain figures."""
+    """Search once, and return plain figures."""
     logging.basicConfig(format="  %(message)s")
     logging.getLogger("largegnn").setLevel(logging.INFO)
     sources, targets = (np.load(path, mmap_mode="r") for path in paths)
@@ -88,7 +91,7 @@ def measure(method: str, paths: list[Path], k: int, both: bool, options: SearchO
 
 
 def show(row: Figures) -> None:
-    """One line of the table."""
+    """Print one line of the table."""
     gpu = "" if row["gpu_peak_memory_mb"] is None else f" + {row['gpu_peak_memory_mb']:,.0f} on the GPU"
     print(
         f"{row['searcher']:<8} {row['queries']:>10,} x {row['corpus']:>10,} x {row['dim']:<5} {row['directions']:>3} "
@@ -99,7 +102,7 @@ def show(row: Figures) -> None:
 
 
 def main() -> None:
-    """Measure the searchers asked for."""
+    """Measure the requested searchers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--entities", type=int, default=100_000)
     parser.add_argument("--dim", type=int, default=384)

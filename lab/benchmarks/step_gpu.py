@@ -2,13 +2,13 @@
 
     step_gpu.py steps [FILE.npz]             ms a step and GPU memory: plain, captured, captured with tables on the host
     step_gpu.py profile                      kernels with the most time in a captured step
-    step_gpu.py whole                        seconds and GPU memory to encode the whole graph, and valid links only
+    step_gpu.py whole                        seconds and GPU memory to encode the whole graph, or only valid links
     step_gpu.py accuracy FILE.npz            H@1 of the test links after training, plain and captured, several seeds
 
-The graph is drawn at random, in the size of a subgraph of DEBIAN_FILES_1M: 100,000 entities, 391,513 triples with hubs,
-11,700 seeds in each of 40 overlapping subgraphs. Needs numpy, scipy and torch alone; `--json FILE`, which adds a
-record for each row, needs the whole package. FILE.npz holds the arrays of a `SubgraphSet`, `num_entities` and
-`num_relations`; for the accuracy also `all_triples` and `test_links`.
+The graph is drawn at random, with subgraphs as large as those of DEBIAN_FILES_1M: 40 overlapping subgraphs, each with
+100,000 entities, 391,513 triples with hubs, and 11,700 seeds. `--json FILE` adds a record for each row.
+FILE.npz holds the arrays of a `SubgraphSet`, `num_entities` and `num_relations`; for the accuracy also
+`all_triples` and `test_links`.
 """
 
 from __future__ import annotations
@@ -37,15 +37,17 @@ NUM_RELATIONS = 60
 
 
 def drawn_subgraphs(parts: int, entities: int, nodes: int, triples: int, seeds: int) -> SubgraphSet:
-    """Subgraphs of `nodes` entities each, drawn from all; some nodes have very many neighbours."""
+    """Draw random subgraphs of `nodes` entities each; some nodes have very many neighbours."""
     rng = np.random.default_rng(0)
-    members, edges, pairs = [], [], []
+    members = []
+    edges = []
+    pairs = []
     for _ in range(parts):
         members.append(np.sort(rng.choice(entities, nodes, replace=False)))
         heads = rng.integers(0, nodes, triples)
-        near = heads + rng.integers(-50, 51, triples)
-        far = (nodes * rng.random(triples) ** 4).astype(np.int64)
-        tails = np.where(rng.random(triples) < 0.5, near, far) % nodes
+        nearby_tails = heads + rng.integers(-50, 51, triples)
+        hub_tails = (nodes * rng.random(triples) ** 4).astype(np.int64)
+        tails = np.where(rng.random(triples) < 0.5, nearby_tails, hub_tails) % nodes
         relations = (NUM_RELATIONS * rng.random(triples) ** 3).astype(np.int64)
         edges.append(np.stack([heads, relations, tails], axis=1))
         pairs.append(rng.permutation(nodes)[: 2 * seeds].reshape(-1, 2))
@@ -61,7 +63,7 @@ def drawn_subgraphs(parts: int, entities: int, nodes: int, triples: int, seeds: 
 
 
 def options_of(**changes: Any) -> TrainSettings:
-    """The preset for a million entities."""
+    """Return training options like those of the preset for a million entities."""
     values: Figures = {
         "epochs": 3,
         "batch_size": 1_024,
@@ -73,18 +75,18 @@ def options_of(**changes: Any) -> TrainSettings:
 
 
 def device_of() -> torch.device:
-    """The GPU, or the processor where there is none: to try the script."""
+    """Return the GPU, or the CPU if there is no GPU (to try the script)."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def read_subgraphs(file: str) -> tuple[SubgraphSet, dict[str, Any]]:
-    """Subgraphs from a file, and the other arrays in it."""
+    """Read subgraphs and the other arrays from a file."""
     arrays = dict(np.load(file))
     return SubgraphSet(**{field.name: arrays.pop(field.name) for field in fields(SubgraphSet)}), arrays
 
 
 def measure(subgraphs: SubgraphSet, entities: int, relations: int, options: TrainSettings) -> Figures:
-    """Train a few epochs: milliseconds a step in the first and in the later ones, and the peak of GPU memory."""
+    """Train a few epochs; return milliseconds of a step in the first and the later epochs, and peak GPU memory."""
     device = device_of()
     if device.type == "cuda":
         torch.cuda.empty_cache()
@@ -106,7 +108,7 @@ def measure(subgraphs: SubgraphSet, entities: int, relations: int, options: Trai
 
 
 def compare_steps(arguments: argparse.Namespace) -> list[Figures]:
-    """Plain, captured, tables on the host, shortened products."""
+    """Compare steps: plain, captured, with tables in main memory, in reduced precision."""
     entities, relations = arguments.entities, NUM_RELATIONS
     if arguments.file:
         subgraphs, others = read_subgraphs(arguments.file)
@@ -133,12 +135,12 @@ def compare_steps(arguments: argparse.Namespace) -> list[Figures]:
 
 
 def shrunk(options: TrainSettings, arguments: argparse.Namespace) -> TrainSettings:
-    """Fewer negatives than a subgraph has nodes, for small trials."""
+    """Limit the negatives to a quarter of the nodes of a subgraph, for small trials."""
     return options.model_copy(update={"negatives": min(options.negatives, arguments.nodes // 4)})
 
 
 def profile_step(arguments: argparse.Namespace) -> list[Figures]:
-    """One epoch over a few subgraphs, after one that captures."""
+    """Profile one epoch on two subgraphs, after an epoch that captures the step."""
     subgraphs = drawn_subgraphs(2, *sizes_of(arguments)[1:])
     options = shrunk(options_of(epochs=2), arguments)
     device = device_of()
@@ -163,13 +165,13 @@ def profile_step(arguments: argparse.Namespace) -> list[Figures]:
 
 
 def drawn_task(entities: int, triples: int) -> AlignmentTask:
-    """Two graphs with hubs, and 20,000 valid links."""
+    """Draw two random graphs with hubs and 20,000 valid links."""
     rng = np.random.default_rng(1)
     side, half = entities // 2, NUM_RELATIONS // 2
     is_target = rng.random(triples) < 0.5
     heads = rng.integers(0, side, triples)
-    far = (side * rng.random(triples) ** 4).astype(np.int64)
-    tails = np.where(rng.random(triples) < 0.5, heads + rng.integers(-50, 51, triples), far) % side
+    hub_tails = (side * rng.random(triples) ** 4).astype(np.int64)
+    tails = np.where(rng.random(triples) < 0.5, heads + rng.integers(-50, 51, triples), hub_tails) % side
     relations = (half * rng.random(triples) ** 3).astype(np.int64)
     keys = np.unique(
         (((heads + side * is_target) << 8 | (relations + half * is_target)) << 32) | (tails + side * is_target)
@@ -181,7 +183,7 @@ def drawn_task(entities: int, triples: int) -> AlignmentTask:
 
 
 def encode_whole(arguments: argparse.Namespace) -> list[Figures]:
-    """All vectors of a graph as large as all subgraphs together, and those of 20,000 valid links, with and without."""
+    """Encode all vectors of a graph as large as all subgraphs together, at once and in chunks, and only valid links."""
     task = drawn_task(arguments.entities, arguments.parts * arguments.triples)
     triples, links, device = task.triples, task.valid_links, device_of()
     model = EmbeddingModel(task.num_entities, NUM_RELATIONS, options_of(), device, seed=0)
@@ -204,22 +206,22 @@ def encode_whole(arguments: argparse.Namespace) -> list[Figures]:
         "valid links": lambda: by_kernels(model)[0],
     }
     rows = []
-    for what, work in cases.items():
+    for case, work in cases.items():
         if device.type == "cuda":
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
         started = time.perf_counter()
-        found = work()
+        vectors = work()
         seconds = time.perf_counter() - started
         peak = torch.cuda.max_memory_allocated() / 2**20 if device.type == "cuda" else 0
-        rows.append({"what": what, "seconds": seconds, "gpu_mb": peak})
-        shown = found[links[:, 0]] if len(found) == task.num_entities else found
-        print(f"{what:<38} {seconds:6.2f} s, GPU {peak:,.0f} MB, sum {float(np.abs(shown).sum()):.4f}", flush=True)
+        rows.append({"what": case, "seconds": seconds, "gpu_mb": peak})
+        shown = vectors[links[:, 0]] if len(vectors) == task.num_entities else vectors
+        print(f"{case:<38} {seconds:6.2f} s, GPU {peak:,.0f} MB, sum {float(np.abs(shown).sum()):.4f}", flush=True)
     return rows
 
 
 def compare_accuracy(arguments: argparse.Namespace) -> list[Figures]:
-    """H@1 of the test links by cosine, for several seeds."""
+    """Compare H@1 of the test links by cosine, for several random seeds."""
     from largegnn.evaluation.metrics import rank_links
 
     subgraphs, arrays = read_subgraphs(arguments.file)
@@ -246,7 +248,6 @@ def compare_accuracy(arguments: argparse.Namespace) -> list[Figures]:
 
 def keep(file: Path, question: str, rows: list[Figures], subgraphs: str) -> None:
     """Add a record for each row."""
-    # Here and not above: the other questions run where neither polars nor pydantic is installed.
     from lab.lines import add_line
     from lab.origin import origin_of
     from largegnn.settings import Settings
@@ -257,7 +258,7 @@ def keep(file: Path, question: str, rows: list[Figures], subgraphs: str) -> None
 
 
 def name_of(row: Figures) -> str:
-    """What a row was measured of."""
+    """Return the name of the measured case of a row."""
     for key in ("what", "kernel"):
         if key in row:
             return str(row[key])
@@ -267,12 +268,12 @@ def name_of(row: Figures) -> str:
 
 
 def sizes_of(arguments: argparse.Namespace) -> tuple[int, int, int, int, int]:
-    """Parts, entities, and nodes, triples and seeds of a part."""
+    """Return the numbers of parts and entities, and of nodes, triples and seeds of a part."""
     return arguments.parts, arguments.entities, arguments.nodes, arguments.triples, arguments.seeds
 
 
 def main() -> None:
-    """Answer the questions asked."""
+    """Answer the chosen question."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     questions = {"steps": compare_steps, "profile": profile_step, "whole": encode_whole, "accuracy": compare_accuracy}
     parser.add_argument("question", choices=questions)

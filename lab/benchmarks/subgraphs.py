@@ -1,11 +1,10 @@
 """Measure accuracy and memory by the number of subgraphs: `subgraphs FOLDER ... [--parts 3,5,10] [--repeats 3]`.
 
-Seeds = train + valid, as in the paper; methods CSG (METIS and landmarks, cap a quarter over an even share), CPS, SBP.
+Seeds = train + valid, as in the paper; methods: CSG (METIS and landmarks, cap a quarter above an even share), CPS, SBP.
 Every division is trained in the plain setting of the 15K tables, in a process of its own: links kept, sizes, H@1 of the
 test links, peak memory of a GPU. With `--memory` one epoch of the first random seed is trained instead, on a CPU with
-one thread: peak memory of the process. Records are lines of `lab/results/subgraphs.jsonl`;
-what is there is not measured again, and several processes may share the file, each with methods or numbers of
-parts of its own.
+one thread: peak memory of the process. Records are lines of `lab/results/subgraphs.jsonl`
+and are not measured again; several processes may share the file if each has its own methods or numbers of parts.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from lab import RESULTS
 from lab.lines import add_line, read_lines
 from lab.origin import Origin, origin_of
 from lab.runs import Division, run_task
@@ -27,13 +27,13 @@ from largegnn.artifacts import AlignmentTask, EntityEmbeddings
 from largegnn.evaluation.metrics import rank_links, summarise
 from largegnn.settings import METHODS, PRESETS, Settings, resolve
 
-FILE = Path(__file__).parents[1] / "docs" / "results" / "subgraphs.jsonl"
-SWEEP = ("csg", "cps", "sbp")
+RECORDS = RESULTS / "subgraphs.jsonl"
+ALL_METHODS = ("csg", "cps", "sbp")
 PLAIN: dict[str, Any] = {"dim": 128, "batch_size": 1_024, "negatives": 0, "repartition_every": 0, "epochs": 30}
 
 
 def settings_of(task: AlignmentTask, method: str, parts: int, seed: int, *, memory: bool) -> Settings:
-    """A division, and the plain training over it."""
+    """Return the settings of a division and of plain training on it."""
     values = {**METHODS[method], "seed": seed, "protocol": {"seeds_from": "train+valid"}}
     values["division"] = {**METHODS[method]["division"], "parts": parts}
     if method == "csg":
@@ -45,7 +45,7 @@ def settings_of(task: AlignmentTask, method: str, parts: int, seed: int, *, memo
 
 
 def measure(folder: Path, method: str, parts: int, seed: int, memory: bool) -> tuple[dict[str, Any], Origin]:
-    """One division and the training over it: the figures, and where they come from."""
+    """Divide and train; return the figures and their origin."""
     task = api.load(folder).task
     settings = settings_of(task, method, parts, seed, memory=memory)
     figures: dict[str, Any] = {"dataset": folder.name, "method": method, "parts": parts, "random_seed": seed}
@@ -74,11 +74,11 @@ def main() -> None:
     """Divide every folder by every method into every number of parts with every random seed, and train."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--methods", default=",".join(SWEEP))
+    parser.add_argument("--methods", default=",".join(ALL_METHODS))
     parser.add_argument("--parts", default="3,4,5,6,7,8,9,10,20,40")
     parser.add_argument("--repeats", type=int, default=3, help="random seeds of each division")
     parser.add_argument("--memory", action="store_true", help="one epoch of the first random seed on a CPU")
-    parser.add_argument("--json", type=Path, default=FILE)
+    parser.add_argument("--json", type=Path, default=RECORDS)
     arguments = parser.parse_args()
     if arguments.memory:
         os.environ["OMP_NUM_THREADS"] = "1"  # for the processes that train

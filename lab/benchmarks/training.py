@@ -1,11 +1,11 @@
-"""Measure speed and memory of the trainer over subgraphs: two questions, one table each.
+"""Measure speed and memory of training on subgraphs: two questions, one table each.
 
-    training.py steps FOLDER [--parts 5 --cap 7500]      seconds of an epoch and a step for d = 64 and 128, and on what
+    training.py steps FOLDER [--parts 5 --cap 7500]      seconds of an epoch and a step for d = 64 and 128, by operator
     training.py memory FOLDER [--dim 64]                 peak memory of an epoch against the number of subgraphs
 
-FOLDER is a data set; seeds are train + valid, as in the paper. `steps` uses the GPU if there is one. For `memory` the
-subgraphs lie in a run folder and are mapped; each number has a process of its own, without room to keep structures.
-`--json FILE` keeps the figures.
+FOLDER is a data set; seeds are train + valid, as in the paper. `steps` uses the GPU if there is one. For `memory`
+the subgraphs are memory-mapped from a run folder; each number has a process of its own, whose cache of structures is
+empty. `--json FILE` stores the figures.
 """
 
 from __future__ import annotations
@@ -30,36 +30,38 @@ from largegnn.machine.metering import Meter
 from largegnn.settings import PRESETS, Settings, TrainSettings, resolve
 
 Figures = dict[str, Any]
-WARM_EPOCHS, MEASURED_EPOCHS, TOP = 1, 3, 10
+WARM_UP_EPOCHS = 1
+MEASURED_EPOCHS = 3
+MAX_OPERATORS = 10
 
 
 def settings_of(parts: int, cap: int | None) -> Settings:
-    """A division of the merged graph with landmarks; the cap defaults to a quarter over an even share."""
+    """Return the settings of a division with landmarks; by default, the cap is a quarter above an even share."""
     values: Figures = {"protocol": {"seeds_from": "train+valid"}, "division": {"parts": parts}}
     values["landmarks"] = {} if cap is None else {"cap": cap}
     return resolve(Settings, PRESETS, values=values)
 
 
 def options_of(dim: int, epochs: int) -> TrainSettings:
-    """The defaults of the settings, over one division."""
+    """Return the default training options, with one division."""
     return TrainSettings(dim=dim, epochs=epochs, repartition_every=0)
 
 
 def trainer_for(subgraphs: SubgraphSet, counts: tuple[int, int], options: TrainSettings) -> Trainer:
-    """A trainer on a new model; `counts` of entities and relations."""
+    """Make a trainer with a new model; `counts`: numbers of entities and relations."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = EmbeddingModel(*counts, options, device, seed=0)
     return Trainer(model, lambda _: subgraphs, counts[1], options, seed=0)
 
 
 def count_steps(subgraphs: SubgraphSet, options: TrainSettings) -> int:
-    """Batches of an epoch."""
+    """Count the batches of an epoch."""
     sizes = (subgraphs.seed_ptr[1:] - subgraphs.seed_ptr[:-1]).tolist()
     return sum(-(-size // options.batch_size) for size in sizes)
 
 
-def where_time_goes(trainer: Trainer) -> list[Figures]:
-    """The operators with the most time of their own in an epoch of a new trainer."""
+def slowest_operators(trainer: Trainer) -> list[Figures]:
+    """Profile an epoch of a new trainer, and return the operators that take the most time."""
     on_gpu = trainer.model.device.type == "cuda"
     with profile(activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]) as profiler:
         trainer.run()
@@ -67,20 +69,20 @@ def where_time_goes(trainer: Trainer) -> list[Figures]:
     rows = [(event.key, getattr(event, measure), event.count) for event in profiler.key_averages()]
     total = max(sum(row[1] for row in rows), 1)
     rows.sort(key=lambda row: -row[1])
-    return [{"operator": key, "share": time / total, "calls": count} for key, time, count in rows[:TOP]]
+    return [{"operator": key, "share": time / total, "calls": count} for key, time, count in rows[:MAX_OPERATORS]]
 
 
 def measure_steps(folder: str, parts: int, cap: int | None, dim: int) -> Figures:
-    """One dimension: train a few epochs, then look at one under the profiler."""
+    """Measure one dimension: train a few epochs, then profile one epoch."""
     task = api.load(folder).task
     subgraphs = api.divide(task, settings_of(parts, cap)).subgraphs
-    options = options_of(dim, WARM_EPOCHS + MEASURED_EPOCHS)
+    options = options_of(dim, WARM_UP_EPOCHS + MEASURED_EPOCHS)
     counts = (task.num_entities, task.num_relations)
     trainer = trainer_for(subgraphs, counts, options)
     meter = Meter()
     history = trainer.run()
     usage = meter.read()
-    seconds = statistics.mean(record.seconds for record in history[WARM_EPOCHS:])
+    seconds = statistics.mean(record.seconds for record in history[WARM_UP_EPOCHS:])
     on_gpu = trainer.model.device.type == "cuda"
     return {
         "set": Path(folder).name,
@@ -93,12 +95,12 @@ def measure_steps(folder: str, parts: int, cap: int | None, dim: int) -> Figures
         "step_seconds": seconds / count_steps(subgraphs, options),
         "peak_memory_mb": usage.peak_memory_mb,
         "gpu_peak_memory_mb": torch.cuda.max_memory_allocated() / 2**20 if on_gpu else None,
-        "operators": where_time_goes(trainer_for(subgraphs, counts, options.model_copy(update={"epochs": 1}))),
+        "operators": slowest_operators(trainer_for(subgraphs, counts, options.model_copy(update={"epochs": 1}))),
     }
 
 
 def measure_memory(folder: str, counts: tuple[int, int], dim: int) -> Figures:
-    """One epoch over the subgraphs of a run folder."""
+    """Measure one epoch on the subgraphs of a run folder."""
     subgraphs = RunStore(Path(folder)).load("subgraphs", "subgraphs", SubgraphSet)
     options = options_of(dim, 1).model_copy(update={"max_memory_gb": 0.0})
     before = Meter().read().peak_memory_mb
@@ -118,14 +120,14 @@ def measure_memory(folder: str, counts: tuple[int, int], dim: int) -> Figures:
 
 
 def in_own_process(work: Any, *arguments: Any) -> Figures:
-    """The figures of `work`, done where nothing was done before."""
+    """Call `work` in a new process, and return its figures."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         figures: Figures = pool.apply(work, arguments)
     return figures
 
 
 def compare_dims(folder: str, parts: int, cap: int | None) -> list[Figures]:
-    """Seconds and memory for the two dimensions, and the table of operators of each."""
+    """Compare seconds, memory and operators for two dimensions."""
     rows = []
     for dim in (64, 128):
         row = in_own_process(measure_steps, folder, parts, cap, dim)
@@ -142,7 +144,7 @@ def compare_dims(folder: str, parts: int, cap: int | None) -> list[Figures]:
 
 
 def compare_numbers(folder: str, dim: int) -> list[Figures]:
-    """Peak memory for more and more subgraphs of the same graph."""
+    """Compare the peak memory for several numbers of subgraphs of the same graph."""
     task = api.load(folder).task
     rows = []
     for parts in (10, 20, 40, 80, 160):
@@ -159,7 +161,7 @@ def compare_numbers(folder: str, dim: int) -> list[Figures]:
 
 
 def main() -> None:
-    """Answer the question asked."""
+    """Answer the chosen question."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("question", choices=("steps", "memory"))
     parser.add_argument("folder")

@@ -180,7 +180,7 @@ def test_switches_do_what_they_say(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[train]\ndim = 8\n", "which system"),
+        ("[train]\ndim = 8\n", "does not name its system"),
         ('[system]\nname = "LargeGNN"\n', "impossible value"),
         ('[system]\nname = "X"\ndataset = "d"\ntables = ["15k"]\ntraining = "shared"\n', "system.*|name"),
         ('[system]\nname = "LIME"\ndataset = "d"\ntables = ["15k"]\ntraining = "blocks"\n', "no losses across"),

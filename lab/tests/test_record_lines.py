@@ -27,7 +27,7 @@ def test_lines_are_added_once_by_whoever(tmp_path: Path, origin: Origin) -> None
     lines = read_lines(file)
     assert sorted(line["hits"] for line in lines) == [number / 12 for number in range(12)]
     assert Origin.model_validate(lines[0]["origin"]) == origin
-    with pytest.raises(InputError, match="there already"):
+    with pytest.raises(InputError, match="there is already a record"):
         add_line(file, "run 3", origin, {})
     file.write_text(json.dumps({"no": "key"}) + "\n")
     with pytest.raises(InputError, match="line 1"):

@@ -101,7 +101,7 @@ def test_a_wrong_record_is_named(tmp_path: Path, wrong: dict[str, Any], said: st
 def test_records_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="recorded twice"):
         read_records(write(tmp_path, record(), record()))
-    with pytest.raises(InputError, match="other settings"):
+    with pytest.raises(InputError, match="different settings"):
         read_records(write(tmp_path, record(), record(seed=1, settings={"parts": 6})))
     with pytest.raises(InputError, match="another data set"):
         read_records(write(tmp_path, record(), name="EN_DE_15K_V1"))
@@ -190,7 +190,7 @@ def test_a_page_is_filled_between_its_marks() -> None:
     filled = fill_page(page, {"a": r"new \1", "b": "x"})
     assert filled == page.replace("old", r"new \1").replace("b -->\n", "b -->\nx\n")
     assert fill_page(filled, {"a": r"new \1", "b": "x"}) == filled
-    with pytest.raises(InputError, match="do not go together"):
+    with pytest.raises(InputError, match="do not correspond"):
         fill_page(page, {"a": "new"})
 
 

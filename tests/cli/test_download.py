@@ -66,7 +66,7 @@ def test_from_a_mirror_to_a_loaded_pair(mirror: Mirror, archive: Path, tmp_path:
     out = tmp_path / "data"
     ended = run("download", "en-fr-15k-v1", "--out", out, "--mirror", mirror.url("/pub/small.zip"), no_proxy="*")
     assert f"next     largegnn inspect {out / 'EN_FR_15K_V1'}" in ended.stdout
-    assert "no published one is known" in ended.stdout
+    assert "no published checksum is known" in ended.stdout
     assert "Sun et al." in ended.stdout
     pair = api.load(out / "EN_FR_15K_V1")
     assert (pair.summary.layout, len(pair.task.triples), len(pair.task.train_links)) == ("openea", 4, 1)
@@ -155,7 +155,7 @@ def test_an_unpublished_checksum_is_compared_with_the_last_time(
 ) -> None:
     mirror.bodies = {"/x.zip": archive.read_bytes()}
     add(known, "openea", "openea", RemoteFile(ZIP, mirror.url("/x.zip")))
-    for words in ("no published one is known", "the same as the last time"):
+    for words in ("no published checksum is known", "equal to the checksum recorded last time"):
         fetch("openea", out=tmp_path / "out", keep=False, force=True)
         assert words in capsys.readouterr().out
     mirror.bodies = {"/x.zip": make_zip(tmp_path / "new.zip", below("EN_FR_15K_V1", OPENEA)).read_bytes()}

@@ -47,7 +47,7 @@ def test_evaluate_refuses_what_is_not_finished(pair: Path, tmp_path: Path) -> No
 
 def test_a_run_without_test_links(untested: Path) -> None:
     ended = call("evaluate", untested)
-    assert "The run has no test links to measure it by" in ended.stdout
+    assert "The run has no test links." in ended.stdout
     assert "ideal setting" not in ended.stdout
     assert "pairs accepted" in ended.stdout
     report = call("evaluate", untested, "--json").json()
@@ -76,7 +76,7 @@ def test_other_links_judge_a_run_and_nothing_is_written(finished: Path, pair: Pa
     assert "--skip-unknown" in ended.stderr
     skipped = call("evaluate", finished, "--test-links", tmp_path / "unknown", "--skip-unknown", "--json")
     assert skipped.json()["protocol"]["num_test_links"] == 1
-    assert "there is no gold 'silver'" in call("evaluate", finished, "--gold", "silver", expect=2).stderr
+    assert "unknown gold 'silver'" in call("evaluate", finished, "--gold", "silver", expect=2).stderr
     assert artifacts_of(finished) == before
 
 

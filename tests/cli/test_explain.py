@@ -49,7 +49,7 @@ def test_a_matched_entity_with_its_evidence_and_relations(finished: Path, result
     assert f"support {best['support']:.3f}" in shown
     one = near[0]
     relations_shown = f"({', '.join(one['source_relations'])}) = {one['target']} ({', '.join(one['target_relations'])})"
-    assert f"neighbours matched: {one['source']} {relations_shown}" in shown
+    assert f"matched neighbours: {one['source']} {relations_shown}" in shown
 
 
 def test_relations_that_are_shown_are_triples(finished: Path, result: AlignmentResult) -> None:

@@ -41,8 +41,8 @@ def test_it_says_what_was_added_and_what_it_costs(
     assert call("--quiet", "update", run, *files, "--out", tmp_path / "new") == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "nothing trained" in said
-    assert "Cost against a full run, measured on 50 valid links" in said
-    assert "are found with one end as if added later" in said
+    assert "Loss of accuracy against a full run, measured on 50 valid links" in said
+    assert "are found if one end is treated as added later" in said
     assert "Test links of new entities among the pairs" in said
     assert json.loads((tmp_path / "new" / "report.json").read_text())["update"]["cost"]["links"] == 50
     assert {"alignment.tsv", "alignment.parquet", "unmatched.tsv"} <= {

@@ -1,4 +1,7 @@
-"""`largegnn align`, `train` and `update`: the commands that compute a run."""
+"""Define `largegnn align`, `train` and `update`, the commands that compute a run.
+
+They start the pipeline in a run folder and print its figures, costs and findings as tables, or as JSON.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ def train_command(request: options.RunRequest, as_json: bool) -> None:
         if epoch.valid_hits is not None
     ]
     if rows:
-        title = "valid links among themselves, mean of both directions, cosine"
+        title = "H@1 of the valid links by cosine, mean of both directions"
         print_table(title, ("member", "epoch", "loss", "H@1"), rows)
     print_costs(f"run folder {request.out}", summary.costs)
 
@@ -74,8 +77,10 @@ def train_command(request: options.RunRequest, as_json: bool) -> None:
 @click.option(
     "--target-triples", type=options.PATH, multiple=True, help="Triples to add to the target graph. May be repeated."
 )
-@click.option("--seeds", type=options.PATH, help="More known links. They support other pairs and are not trained on.")
-@click.option("--test-links", type=options.PATH, help="More links that only measure.")
+@click.option(
+    "--seeds", type=options.PATH, help="Further known links. They support other pairs and are not trained on."
+)
+@click.option("--test-links", type=options.PATH, help="Further links that are used only for measuring.")
 @click.option("--format", "form", default="auto", show_default=True, help="Format of the triple files.")
 @click.option("--device", help="Device: auto, cpu or cuda.")
 @click.option("--cluster", help="Ray cluster: none, local, auto or HOST:PORT.")
@@ -109,17 +114,17 @@ def _print_costs_and_files(result: AlignmentResult) -> None:
 
 def _show_plan(request: options.RunRequest, as_json: bool) -> None:
     from largegnn.errors import InputError
-    from largegnn.planning.forecast import forecast  # brings torch, which takes a second
+    from largegnn.planning.forecast import forecast  # imports torch, which takes a second
 
     if request.given is None:
-        raise InputError("--dry-run needs the input files", fix="name them instead of --resume")
+        raise InputError("--dry-run needs the input files", fix="name the input files instead of using --resume")
     plan = forecast(request.given, request.settings)
     if as_json:
         _echo_json(plan.to_dict())
         return
     print_table(f"plan ({plan.reason})", ("", "value"), plan.rows())
     print_table(
-        "estimate for this machine, order of magnitude",
+        "estimate for this machine (order of magnitude)",
         ("step", "seconds", "peak MB"),
         [(step, f"{seconds:,.0f}", f"{plan.memory_mb.get(step, 0):,.0f}") for step, seconds in plan.seconds.items()]
         + [("all", f"{sum(plan.seconds.values()):,.0f}", f"{plan.peak_memory_mb:,.0f}")],
@@ -130,32 +135,36 @@ def _show_plan(request: options.RunRequest, as_json: bool) -> None:
 
 def _show_update(report: UpdateReport) -> None:
     rows = [
-        (label, *(number(count) for count in sides))
-        for label, sides in (
+        (label, *(number(count) for count in both_sides))
+        for label, both_sides in (
             ("triples", report.triples),
             ("relations", report.relations),
             ("entities", report.entities),
-            ("embedded from neighbours", report.embedded),
+            ("entities with a vector from neighbours", report.embedded),
             ("  next to a known entity", report.beside_known),
-            ("not covered: no known entity in reach", report.not_reached),
+            ("not covered: no path to a known entity", report.not_reached),
         )
     ]
     print_table(f"added to {report.run}, nothing trained", ("", "source", "target"), rows)
-    click.echo(f"Known neighbours of an entity next to known ones: {report.known_neighbors:.1f} on average.")
+    click.echo(f"New entities next to a known one have {report.known_neighbors:.1f} known neighbours on average.")
     if report.formerly_isolated:
-        click.echo(f"Entities without any triple before, embedded like new ones: {number(report.formerly_isolated)}.")
+        click.echo(
+            f"Entities that had no triple before and are embedded like new ones: {number(report.formerly_isolated)}."
+        )
     if report.seeds:
         click.echo(f"Known links added: {number(report.seeds)}.")
-    pairs, cost = report.pairs, report.cost
+    pairs = report.pairs
     if pairs is not None:
         click.echo(f"Pairs of new entities: {number(pairs.pairs)}, both new in {number(pairs.pairs_both_new)}.")
         if pairs.test_links:
             found, links = number(pairs.test_links_found), number(pairs.test_links)
             click.echo(f"Test links of new entities among the pairs: {found} of {links}.")
+    cost = report.cost
     if cost is None:
-        click.echo("Cost against a full run: not known, as there are no valid links to measure it by.\n")
+        click.echo("Loss of accuracy against a full run: not known, since there are no valid links.\n")
     else:
         click.echo(
-            f"Cost against a full run, measured on {number(cost.links)} valid links: {number(cost.found_added)} are "
-            f"found with one end as if added later, {number(cost.found_trained)} with both ends trained.\n"
+            f"Loss of accuracy against a full run, measured on {number(cost.links)} valid links: "
+            f"{number(cost.found_added)} are found if one end is treated as added later, "
+            f"{number(cost.found_trained)} if both ends are trained.\n"
         )

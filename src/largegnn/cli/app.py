@@ -1,6 +1,7 @@
-"""The commands in one place, and what becomes of errors: a message without traceback and an exit code.
+"""The entry point of the command line: a table of commands, logging, and the mapping from errors to exit codes.
 
-A command is imported when it is named: the table below has what `largegnn --help` shows.
+An error that a user can fix is printed as a message without traceback. Commands are imported lazily, so `--help` needs
+only the table below.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from largegnn.version import __version__
 
 __all__ = ["COMMANDS", "app", "main"]
 
-# The module of each command, which has it as `NAME_command`, and its help in one line.
+# Command name -> (module in `largegnn.cli` that defines `NAME_command`, one-line help).
 COMMANDS = {
     "align": ("align", "Align two graphs: every pair with a score and a confidence."),
     "update": ("align", "Add triples and entities to a finished run and align them with its model."),
@@ -30,20 +31,23 @@ COMMANDS = {
     "report": ("results", "Write the files of a finished run again."),
     "export": ("results", "Write an alignment as TSV, Parquet, RDF or SSSOM, or its embeddings."),
     "review": ("web", "Open a page to accept, reject and correct pairs."),
-    "serve": ("web", "Serve a finished run to OpenRefine and others."),
+    "serve": ("web", "Serve a finished run to OpenRefine and other programs."),
     "divide": ("divide", "Merge two graphs at their seeds and divide them into subgraphs."),
     "train": ("align", "Divide and train: everything up to one vector for each entity."),
     "inspect": ("data", "Count and measure two graphs, and estimate what a run needs."),
-    "generate": ("data", "Generate two graphs that describe one world, with all true links."),
+    "generate": ("data", "Generate two graphs that describe the same world, with all true links."),
     "download": ("data", "Fetch a public data set, compare its checksum and unpack it."),
-    "config": ("config", "Print every setting with its value, default, what is allowed and what it does."),
+    "config": ("config", "Print every setting with its value, default, allowed values and meaning."),
     "cluster": ("cluster", "Check a Ray cluster before a run uses it."),
 }
+_INTERRUPTED = 130  # 128 + SIGINT
+_OUT_OF_RESOURCES = 3  # out of memory or disk, or a folder in use
+# How the dynamic linker reports that a library cannot be mapped.
 _OUT_OF_MEMORY = ("failed to map segment", "Cannot allocate memory")
 
 
 class _Commands(click.Group):
-    """A group whose commands are imported when they are named."""
+    """A group whose commands are imported when the user names them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -69,7 +73,7 @@ class _Commands(click.Group):
 @click.option("--quiet", "-q", is_flag=True, help="Log only warnings and errors.")
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def app(verbose: bool, quiet: bool) -> None:
-    """Set up the log and the progress, which go to standard error."""
+    """Set up logging and progress bars on standard error."""
     from rich.console import Console
     from rich.logging import RichHandler
 
@@ -85,7 +89,10 @@ def app(verbose: bool, quiet: bool) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; exit with 2 for bad input, 3 if the machine refuses, 4 if training fails, 128 + n for signal n."""
+    """Run a command and exit.
+
+    Exit codes: 2 for bad input, 3 for too little memory or disk, 4 if training fails, 128 + n for signal n.
+    """
     from largegnn.machine.processes import Interrupted, install_signal_handlers
 
     install_signal_handlers()
@@ -97,28 +104,31 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt as interruption:
         notes = getattr(interruption, "__notes__", ["nothing was left half-written"])
         sys.stderr.write(f"interrupted; {'; '.join(notes)}\n")
-        code = interruption.exit_code if isinstance(interruption, Interrupted) else 130
-        if arguments is None:  # this process is ours alone
-            _leave_at_once(code)
+        code = interruption.exit_code if isinstance(interruption, Interrupted) else _INTERRUPTED
+        if arguments is None:  # not called from another program
+            _exit_at_once(code)
         sys.exit(code)
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`); that is no failure of ours.
+        # The reader of the output has ended, as in `largegnn ... | head`; that is no error.
         sys.stderr.close()
         sys.exit(0)
     except (MemoryError, OSError, ImportError) as error:
         if not _is_out_of_memory(error):
             raise
         sys.stderr.write("error: not enough memory\n  fix: `largegnn align ... --dry-run` estimates what is needed\n")
-        sys.exit(3)
+        sys.exit(_OUT_OF_RESOURCES)
 
 
 def _run(arguments: list[str]) -> int:
-    """The exit code of a command. Not `app.main`, which makes a silent exit of an interruption."""
+    """Run a command and return its exit code.
+
+    `app.main` is not used because click turns KeyboardInterrupt into a bare `Aborted!`.
+    """
     try:
         with app.make_context("largegnn", list(arguments)) as context:
             app.invoke(context)
-    except click.exceptions.Exit as end:
-        return end.exit_code
+    except click.exceptions.Exit as exit_request:
+        return exit_request.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -126,18 +136,21 @@ def _run(arguments: list[str]) -> int:
 
 
 def _is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether memory is what was missing, here or in what led here; a library that is not mapped says it in words."""
+    """Whether this error, or one that caused it, means that memory ran out.
+
+    A shared library that cannot be mapped reports it only in its message.
+    """
     while error is not None:
         if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
             return True
-        if any(words in str(error) for words in _OUT_OF_MEMORY):
+        if any(text in str(error) for text in _OUT_OF_MEMORY):
             return True
         error = error.__cause__ or error.__context__
     return False
 
 
-def _leave_at_once(code: int) -> None:
-    """End without taking PyTorch and others down, which takes seconds; what was to be done at the end is done."""
+def _exit_at_once(code: int) -> None:
+    """Exit without tearing down PyTorch, which takes seconds. Exit handlers run and streams are flushed first."""
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""`largegnn cluster check`: list the machines of a cluster, and whether a run can use them."""
+"""Define `largegnn cluster check`, which lists the nodes of a Ray cluster and whether a run can use them."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def cluster_command() -> None:
 
 @cluster_command.command("check")
 @click.argument("address", default="auto", help="auto, local or HOST:PORT.")
-@click.option("--run-folder", type=options.PATH, help="A folder that every node must see, such as that of a run.")
+@click.option("--run-folder", type=options.PATH, help="A folder that every node must see, such as the run folder.")
 @options.json_option
 def check_command(address: str, run_folder: Path | None, as_json: bool) -> None:
-    """List the nodes of a cluster and whether each sees a folder; an error where a run could not use one."""
+    """List the nodes of a cluster and whether each sees a folder; an unfit node is an error."""
     from largegnn.cluster.connection import connection
     from largegnn.cluster.nodes import ask_nodes, refuse_unfit
 
     if address == "none":
         raise InputError("there is no cluster to check", expected="auto, local or HOST:PORT", found=address)
     if run_folder is not None and not run_folder.is_dir():
-        raise InputError("there is no such folder", where=str(run_folder), fix="make it, or name another")
+        raise InputError("there is no such folder", where=str(run_folder), fix="create the folder, or name another one")
     with connection(address) as ray:
         nodes = ask_nodes(ray, run_folder)
     if as_json:
@@ -48,16 +48,21 @@ def check_command(address: str, run_folder: Path | None, as_json: bool) -> None:
         _show(nodes)
     refuse_unfit(nodes)
     if not as_json:
-        cpus, gpus = (sum(getattr(node, name) for node in nodes) for name in ("num_cpus", "num_gpus"))
+        cpus = sum(node.num_cpus for node in nodes)
+        gpus = sum(node.num_gpus for node in nodes)
         workers = f"{gpus:.0f} workers on GPUs" if gpus else f"{cpus:.0f} workers"
-        click.echo(f"A run would take {workers}, and keep a share of the entity table on each of {len(nodes)} nodes.")
+        click.echo(
+            f"A run would take {workers}, and keep a share of the entity table on each of the {len(nodes)} nodes."
+        )
 
 
 def _show(nodes: list[Node]) -> None:
-    sees = {True: "yes", False: "no", None: "-"}
+    sees_folder = {True: "yes", False: "no", None: "-"}
     rows = []
     for node in nodes:
         versions = dict(node.versions)
         sizes = (f"{node.num_cpus:g}", f"{node.num_gpus:g}", number(round(node.memory_mb)))
-        rows.append((node.name, *sizes, *(versions.get(name, "?") for name in _VERSIONS), sees[node.sees_folder]))
+        rows.append(
+            (node.name, *sizes, *(versions.get(name, "?") for name in _VERSIONS), sees_folder[node.sees_folder])
+        )
     print_table("nodes", ("node", "CPUs", "GPUs", "memory MB", *_VERSIONS, "sees folder"), rows)

@@ -1,4 +1,4 @@
-"""`largegnn inspect`, `generate` and `download`: the commands about data sets."""
+"""Define `largegnn inspect`, `generate` and `download`, the commands that measure, generate and fetch data sets."""
 
 from __future__ import annotations
 
@@ -20,34 +20,36 @@ if TYPE_CHECKING:
 
 __all__ = ["download_command", "generate_command", "inspect_command"]
 
-_MOST_PREDICATES = 15
+_MAX_PREDICATES = 15
 _LABELS = {
     "components": "connected components",
     "largest_component_share": "share of the largest component",
-    "many_to_one_links": "seeds that are not one-to-one",
-    "source_share": "share of source entities that are a seed",
-    "target_share": "share of target entities that are a seed",
+    "many_to_one_links": "number of seeds that are not one-to-one",
+    "source_share": "share of source entities in a seed",
+    "target_share": "share of target entities in a seed",
     "within_one_hop": "share of entities within one hop of a seed",
     "within_two_hops": "share of entities within two hops of a seed",
 }
-# What the checksum of an archive was compared with.
-_COMPARED = {
-    "known": "the published one",
-    "recorded": "the same as the last time",
-    "nothing": "recorded; no published one is known",
+# `DownloadedArchive.compared` -> the outcome of the check of its checksum.
+_CHECKSUM_NOTES = {
+    "known": "equal to the published checksum",
+    "recorded": "equal to the checksum recorded last time",
+    "nothing": "recorded; no published checksum is known",
 }
 
 
 @click.command("inspect")
 @options.takes_request(*options.DATA_FLAGS)
-@click.option("--memory-gb", type=click.FloatRange(min=0.1), help="Memory to plan for. Default: what is free.")
+@click.option(
+    "--memory-gb", type=click.FloatRange(min=0.1), help="Memory to plan for, in GB. Default: the free memory."
+)
 @options.json_option
 def inspect_command(request: options.RunRequest, memory_gb: float | None, as_json: bool) -> None:
-    """Count and measure two graphs, and estimate what a run needs; known benchmarks are named."""
-    from largegnn import api  # polars and the like take a moment
+    """Count and measure two graphs, and estimate what a run needs. Known benchmarks are recognised."""
+    from largegnn import api  # importing polars and others takes a moment
     from largegnn.data.load import load_pair
 
-    assert request.given is not None, "only a run that is resumed may have no input"
+    assert request.given is not None, "only a resumed run may have no input"
     pair = load_pair(request.given, request.settings.data, keep_literals=request.settings.keep_literals)
     inspection = api.inspect(pair, settings=request.settings, memory_mb=None if memory_gb is None else memory_gb * 1024)
     if as_json:
@@ -60,24 +62,24 @@ def _print_inspection(inspection: Inspection) -> None:
     sides = [dataclasses.asdict(inspection.source), dataclasses.asdict(inspection.target)]
     histograms = [side.pop("degree_histogram") for side in sides]
     print_table(
-        f"benchmark: {inspection.benchmark or 'none of the known ones'}",
+        f"benchmark: {inspection.benchmark or 'not a known benchmark'}",
         ("graph", "source", "target"),
         [(_label(key), *(_text(key, side[key]) for side in sides)) for key in sides[0]],
     )
-    steps = sorted({*histograms[0], *histograms[1]}, key=lambda step: int(step.split("-")[0]))
+    degrees = sorted({*histograms[0], *histograms[1]}, key=lambda degree: int(degree.split("-")[0]))
     print_table(
         "entities by degree",
         ("degree", "source", "target"),
-        [(step, *(number(histogram.get(step, 0)) for histogram in histograms)) for step in steps],
+        [(degree, *(number(histogram.get(degree, 0)) for histogram in histograms)) for degree in degrees],
     )
     for side, predicates in (("source", inspection.source_predicates), ("target", inspection.target_predicates)):
         if predicates:
             print_table(
-                f"literals of the {side}: kinds of its predicates",
+                f"predicates with literals in the {side} graph",
                 ("predicate", "kind", "entities", "examples"),
                 [
-                    (_local(one.predicate), one.kind, share(one.coverage), " | ".join(one.examples)[:60])
-                    for one in predicates[:_MOST_PREDICATES]
+                    (_local_name(row.predicate), row.kind, share(row.coverage), " | ".join(row.examples)[:60])
+                    for row in predicates[:_MAX_PREDICATES]
                 ],
             )
     seeds = dataclasses.asdict(inspection.seeds)
@@ -92,8 +94,8 @@ def _print_inspection(inspection: Inspection) -> None:
         "estimate for a run (order of magnitude)",
         ("", "value"),
         [
-            ("sensible number of subgraphs", number(size.num_parts)),
-            ("entities per subgraph, at most", number(size.cap)),
+            ("suggested number of subgraphs", number(size.num_parts)),
+            ("maximum entities per subgraph", number(size.cap)),
             ("limited by memory", "yes" if size.limited_by_memory else "no"),
             ("memory of the graph, MB", number(round(size.graph_mb))),
             ("memory while training, MB", number(round(size.training_mb))),
@@ -110,12 +112,12 @@ def _text(key: str, value: float) -> str:
     return share(value) if key.endswith("share") or key.startswith("within") else number(value)
 
 
-def _local(predicate: str) -> str:
+def _local_name(predicate: str) -> str:
     return predicate.rstrip("/#").rsplit("/", 1)[-1].rsplit("#", 1)[-1]
 
 
 @click.command("generate")
-@click.argument("out", type=options.PATH, help="A new or empty folder.")
+@click.argument("out", type=options.PATH, help="Folder for the files; new or empty.")
 @click.option("--preset", default="small", show_default=True, help=f"Size and difficulty: {', '.join(WORLD_PRESETS)}.")
 @click.option(
     "--format",
@@ -125,7 +127,7 @@ def _local(predicate: str) -> str:
     help="openea, dbpedia1m, dbp15k, nt, nq, ttl, tsv, csv or parquet.",
 )
 @click.option("--compress", help="Compress every file: gz, bz2 or zst. Default: no compression.")
-@click.option("--names", type=float, help="Give entities names and values, with this share of noise from 0 to 1.")
+@click.option("--names", type=float, help="Give entities names and values; this share of them, from 0 to 1, is noisy.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 @click.option("--config", type=options.PATH, help="A TOML file of settings.")
 @click.option("--set", "overrides", multiple=True, help="One setting, as key=value. May be repeated.")
@@ -141,11 +143,11 @@ def generate_command(
     overrides: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Generate two graphs that describe one world, with all true links.
+    """Generate two graphs that describe the same world, with all true links.
 
     The links are split into train, valid and test links.
     """
-    from largegnn.data.compression import SUFFIXES  # polars and the like take a moment
+    from largegnn.data.compression import SUFFIXES  # importing polars and others takes a moment
     from largegnn.data.write import WRITERS, write_pair
     from largegnn.datasets.generator import generate_pair
     from largegnn.machine.metering import Meter
@@ -162,7 +164,8 @@ def generate_command(
     meter = Meter()
     pair = generate_pair(settings, seed)
     files = write_pair(pair.task, pair.names, out, form, compression, pair.literals)
-    usage, world = meter.read(), dataclasses.asdict(pair.report)
+    usage = meter.read()
+    world = dataclasses.asdict(pair.report)
     if as_json:
         facts = {
             "folder": str(out),
@@ -175,7 +178,7 @@ def generate_command(
         return
     rows = [(str(path.relative_to(out)), number(path.stat().st_size)) for path in files]
     print_table(f"files in {out}, written in {usage.seconds:.1f} s", ("file", "bytes"), rows)
-    print_table("the world", ("", "value"), [(_label(key), number(value)) for key, value in world.items()])
+    print_table("sizes", ("", "value"), [(_label(key), number(value)) for key, value in world.items()])
 
 
 @click.command("download")
@@ -186,13 +189,13 @@ def generate_command(
     type=options.PATH,
     default=Path("data"),
     show_default=True,
-    help="Folder for the data set folders.",
+    help="Folder that gets one folder for each data set.",
 )
 @click.option(
     "--mirror", help="Address of the archive, or of its folder if it ends in /. Default: the mirrors of the catalogue."
 )
-@click.option("--from", "file", type=options.PATH, help="Unpack this archive and fetch nothing.")
-@click.option("--force", is_flag=True, help="Replace data set folders that exist.")
+@click.option("--from", "file", type=options.PATH, help="Unpack this archive instead of fetching one.")
+@click.option("--force", is_flag=True, help="Replace existing data set folders.")
 @click.option(
     "--keep-archive/--remove-archive",
     "keep",
@@ -218,20 +221,22 @@ def download_command(name: str | None, out: Path, show_list: bool, as_json: bool
     from largegnn.datasets.download import download
 
     try:
-        found = download(name, out, **transfer)
+        result = download(name, out, **transfer)
     except KeyboardInterrupt as interruption:
         interruption.add_note("run the same command again to resume")
         raise
-    _print_download(found, as_json)
+    _print_download(result, as_json)
 
 
-def _print_download(found: Download, as_json: bool) -> None:
-    dataset, made = found.dataset, found.folders
-    following = f"largegnn inspect {made[0].folder}"
+def _print_download(result: Download, as_json: bool) -> None:
+    dataset = result.dataset
+    next_command = f"largegnn inspect {result.folders[0].folder}"
     if as_json:
         facts = {
             "name": dataset.name,
-            "folders": [{"folder": str(entry.folder), "layout": entry.layout, "bytes": entry.size} for entry in made],
+            "folders": [
+                {"folder": str(entry.folder), "layout": entry.layout, "bytes": entry.size} for entry in result.folders
+            ],
             "archives": [
                 {
                     "file": str(archive.path),
@@ -241,21 +246,21 @@ def _print_download(found: Download, as_json: bool) -> None:
                     "compared": archive.compared,
                     "kept": archive.kept,
                 }
-                for archive in found.archives
+                for archive in result.archives
             ],
             "page": dataset.page,
             "licence": dataset.licence,
             "citation": dataset.citation,
-            "next": following,
+            "next": next_command,
         }
         click.echo(json.dumps(facts, indent=1))
         return
-    rows = [(str(entry.folder), entry.layout, number(entry.size)) for entry in made]
+    rows = [(str(entry.folder), entry.layout, number(entry.size)) for entry in result.folders]
     print_table(dataset.title, ("folder", "layout", "bytes"), rows)
-    for archive in found.archives:
-        click.echo(f"sha256   {archive.sha256}  {archive.path.name} ({_COMPARED[archive.compared]})")
+    for archive in result.archives:
+        click.echo(f"sha256   {archive.sha256}  {archive.path.name} ({_CHECKSUM_NOTES[archive.compared]})")
     click.echo(
-        f"page     {dataset.page}\nlicence  {dataset.licence}\ncite     {dataset.citation}\nnext     {following}"
+        f"page     {dataset.page}\nlicence  {dataset.licence}\ncite     {dataset.citation}\nnext     {next_command}"
     )
 
 

@@ -1,7 +1,7 @@
-"""`largegnn divide`: merge two graphs, divide them, and show how much of them each division keeps.
+"""Define `largegnn divide`, which merges two graphs, divides them, and shows how much each division keeps.
 
-One division may be kept in a run folder (`--out`), which later steps continue. Several methods or numbers of parts,
-given as lists, are compared side by side.
+A single division can be kept in a run folder (`--out`), from which later steps continue. If several methods or numbers
+of parts are listed, their divisions are compared side by side.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from largegnn.settings import METHODS, STEPS, Settings
 
 __all__ = ["divide_command"]
 
-_LAST = "subgraphs"
-_STEPS = STEPS[: STEPS.index(_LAST) + 1]
-_TITLE = "n subgraphs, their sizes, landmarks recalled, shares with both ends in one subgraph"
+_LAST_STEP = "subgraphs"
+_STEPS = STEPS[: STEPS.index(_LAST_STEP) + 1]
+_TITLE = (
+    "number (n) and sizes of subgraphs, recalled landmarks, shares of triples and links with both ends in one subgraph"
+)
 
 
 @dataclass(frozen=True)
 class _Row:
-    """One division, as it is shown; quality is None where a run stopped before the subgraphs."""
+    """One division to show; `cap` limits the size of a subgraph, `quality` is None if no subgraphs were made."""
 
     settings: Settings
     cap: int | None
@@ -39,7 +41,7 @@ class _Row:
 
     @property
     def method(self) -> str:
-        """The name of the method by its settings: csg, metis, cps, sbp, or cps+landmarks and the like."""
+        """The name of the method that these settings amount to: csg, metis, cps, sbp, cps+landmarks and so on."""
         partitioner, enabled = self.settings.division.partitioner, self.settings.landmarks.enabled
         if partitioner == "metis":
             return "csg" if enabled else "metis"
@@ -53,14 +55,20 @@ class _Row:
     "--device",
     "--cluster",
     "--cap",
-    folder=options.RunFolder(out=None, last=_LAST, help="Keep the division in this run folder."),
+    folder=options.RunFolder(out=None, last=_LAST_STEP, help="Keep the division in this run folder."),
 )
-@click.option("--method", help=f"{', '.join(METHODS)}, or any partitioner. Several with commas. Default: auto.")
-@click.option("--parts", help="Number of subgraphs. Several with commas. (division.parts)")
 @click.option(
-    "--landmarks/--no-landmarks", default=None, help="Recall landmarks, whatever the method. (landmarks.enabled)"
+    "--method", help=f"{', '.join(METHODS)}, or any partitioner. Separate several with commas. Default: auto."
 )
-@click.option("--plot", type=options.PATH, help="Draw sizes, landmarks and shares kept: .svg, .html.")
+@click.option("--parts", help="Number of subgraphs. Separate several with commas. (division.parts)")
+@click.option(
+    "--landmarks/--no-landmarks",
+    default=None,
+    help="Recall landmarks, or not, whatever the method. (landmarks.enabled)",
+)
+@click.option(
+    "--plot", type=options.PATH, help="Write a chart of sizes, landmarks and shares kept to this .svg or .html file."
+)
 @options.json_option
 def divide_command(
     request: options.RunRequest,
@@ -76,10 +84,10 @@ def divide_command(
     if plot is not None:
         check_picture_file(plot)
     options.warm_up_in_background()
-    wanted = list(itertools.product(_listed(method), _listed(parts)))
-    if request.out is not None and len(wanted) > 1:
-        raise InputError("--out keeps one division", found=f"{len(wanted)} were asked for", fix="name one")
-    requests = [request.with_changes(_changes(name, count, landmarks)) for name, count in wanted]
+    combinations = list(itertools.product(_split(method), _split(parts)))
+    if request.out is not None and len(combinations) > 1:
+        raise InputError("--out keeps one division", found=f"{len(combinations)} divisions", fix="name one")
+    requests = [request.with_changes(_changes(name, num_parts, landmarks)) for name, num_parts in combinations]
     rows = [_kept_row(requests[0])] if request.out is not None else _rows(requests)
     if plot is not None:
         division_charts([(row.method, row.quality) for row in rows if row.quality is not None]).save(plot)
@@ -91,7 +99,7 @@ def divide_command(
 
 
 def _rows(requests: Sequence[options.RunRequest]) -> list[_Row]:
-    """One division after the other, of a pair that is read once."""
+    """Read the pair once and divide it by each request in turn."""
     from largegnn.api import divide
     from largegnn.data.load import load_pair
 
@@ -99,44 +107,44 @@ def _rows(requests: Sequence[options.RunRequest]) -> list[_Row]:
     pair = load_pair(requests[0].given, requests[0].settings.data, keep_literals=False)
     rows = []
     for request in requests:
-        found = divide(pair.task, request.settings)
-        rows.append(_Row(request.settings, found.cap, found.costs, found.quality))
+        division = divide(pair.task, request.settings)
+        rows.append(_Row(request.settings, division.cap, division.costs, division.quality))
     return rows
 
 
 def _kept_row(request: options.RunRequest) -> _Row:
-    """The division of a run folder."""
+    """Divide in a run folder, or take the division that is already there."""
     from largegnn.api import Division
 
     run = request.run()
     done = [name for name in run.finished if name in _STEPS]
     cap = run.outcome("partition", DivisionPlan).cap if "partition" in done else None
-    quality = Division.of(run).quality if _LAST in done else None
+    quality = Division.of(run).quality if _LAST_STEP in done else None
     return _Row(run.settings, cap, {name: cost for name, cost in run.costs().items() if name in done}, quality)
 
 
-def _listed(text: str | None) -> Sequence[str | None]:
+def _split(text: str | None) -> Sequence[str | None]:
     return [None] if text is None else [part.strip() for part in text.split(",")]
 
 
 def _changes(method: str | None, parts: str | None, landmarks: bool | None) -> list[str]:
-    """The settings behind a method's name; an explicit --landmarks or --no-landmarks wins.
+    """Translate the options to settings, as `key=value`; an explicit --landmarks or --no-landmarks wins.
 
-    A method is one of the paper's names, or a partitioner of the table, to which landmarks are added.
+    A method is a name used in the paper, or a partitioner of the table, to which landmarks are added.
     """
     changes = [] if parts is None else [f"division.parts={parts}"]
     if method is not None:
-        sets = METHODS.get(method, {"division": {"partitioner": method}, "landmarks": {"enabled": True}})
-        changes.append(f"division.partitioner={sets['division']['partitioner']}")
-        changes.append(f"landmarks.enabled={str(sets['landmarks']['enabled']).lower()}")
+        method_settings = METHODS.get(method, {"division": {"partitioner": method}, "landmarks": {"enabled": True}})
+        changes.append(f"division.partitioner={method_settings['division']['partitioner']}")
+        changes.append(f"landmarks.enabled={str(method_settings['landmarks']['enabled']).lower()}")
     if landmarks is not None:
         changes.append(f"landmarks.enabled={str(landmarks).lower()}")
     return changes
 
 
 def _plain(row: _Row) -> dict[str, object]:
-    """A division as JSON."""
-    found: dict[str, object] = {
+    """Return a division as plain values for JSON."""
+    values: dict[str, object] = {
         "method": row.method,
         "seeds_from": row.settings.protocol.seeds_from,
         "cap": row.cap,
@@ -145,9 +153,9 @@ def _plain(row: _Row) -> dict[str, object]:
     }
     if row.quality is not None:
         sizes = row.quality.sizes
-        found |= {"parts": len(sizes), "mean_size": sum(sizes) / len(sizes), "max_size": max(sizes)}
-        found |= {"landmarks": sum(row.quality.num_landmarks), **dataclasses.asdict(row.quality)}
-    return found
+        values |= {"parts": len(sizes), "mean_size": sum(sizes) / len(sizes), "max_size": max(sizes)}
+        values |= {"landmarks": sum(row.quality.num_landmarks), **dataclasses.asdict(row.quality)}
+    return values
 
 
 def _show(rows: Sequence[_Row]) -> None:

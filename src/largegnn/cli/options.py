@@ -1,16 +1,16 @@
-"""Declare the options that several commands have, and make one request of those of a run.
+"""Declare the options that several commands share, and combine the options of a run into one request.
 
-In: input paths, flags, `--preset`, `--config`, `--set`, and, where there is a run folder, `--out`, `--resume`,
-`--force`, `--from`, `--to`. Out: one `RunRequest`. A command names its flags and gets the request:
+In: input paths, flags, `--preset`, `--config`, `--set` and, for a command with a run folder, `--out`, `--resume`,
+`--force`, `--from`, `--to`. Out: one `RunRequest`. A command names its flags and receives the request:
 
     @click.command("train")
     @options.takes_request(*options.DATA_FLAGS, "--seed", folder=options.RunFolder(last="integrate"))
     def train_command(request: options.RunRequest) -> None:
         run = request.run()
 
-A flag is a name and the dotted key of a setting; its help, default and bounds are those of the setting. Flags are read
-as text and checked as settings, so that a flag, `--set` and a settings file refuse a value with the same words.
-`--help` shows the options that most people need, `--help-all` every one.
+A flag stands for one setting and has the help, default and bounds of that setting. Flags are read as text and checked
+as settings, so that a flag, `--set` and a settings file refuse a value with the same message. `--help` shows the
+options that most users need, `--help-all` shows all options.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
     "warm_up_in_background",
 ]
 
-# By the dotted key of the setting.
+# Flag -> dotted key of its setting.
 FLAGS = {
     "--valid-share": "data.valid_share",
     "--format": "data.format",
@@ -66,10 +66,17 @@ FLAGS = {
 }
 DATA_FLAGS = ("--valid-share", "--format", "--fold", "--skip-unknown", "--source-key", "--target-key", "--seeds-from")
 RUN_FLAGS = ("--seed", "--device", "--cluster", "--channels", "--rounds", "--min-precision")
-# What `--help` shows of the options below; the rest is under `--help-all`.
+# The options below that `--help` shows; only `--help-all` shows the others.
 _SHOWN = {
-    *("--seeds", "--test-links", "--source-key", "--target-key", "--out", "--rounds", "--min-precision"),
-    *("--device", "--resume"),
+    "--seeds",
+    "--test-links",
+    "--source-key",
+    "--target-key",
+    "--out",
+    "--rounds",
+    "--min-precision",
+    "--device",
+    "--resume",
 }
 
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
@@ -80,7 +87,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 
 
 def _option(*names: str, **attributes: Any) -> Decorator:
-    """An option that `--help` shows if it is one of `_SHOWN`."""
+    """Declare an option; `--help` hides it unless it is in `_SHOWN`."""
     return click.option(*names, hidden=names[0] not in _SHOWN, **attributes)
 
 
@@ -103,7 +110,7 @@ _INPUT: dict[str, Decorator] = {
         help="Links that choose epoch and threshold and calibrate the confidence. Not trained on.",
     ),
     "test_links": _option(
-        "--test-links", type=PATH, help="Links that only measure: the step evaluate alone reads them."
+        "--test-links", type=PATH, help="Links used only for measuring: no step but evaluate reads them."
     ),
     "source_names": _option(
         "--source-names", type=PATH, help="Names of source entities: two columns, entity and name."
@@ -112,14 +119,16 @@ _INPUT: dict[str, Decorator] = {
         "--target-names", type=PATH, help="Names of target entities: two columns, entity and name."
     ),
     "decisions": _option(
-        "--decisions", type=PATH, help="Decisions of reviewers: accepted pairs become seeds, rejected forbidden."
+        "--decisions",
+        type=PATH,
+        help="Decisions of reviewers: accepted pairs become seeds, rejected pairs are forbidden.",
     ),
 }
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The run folder a command works in: where it is by default, if anywhere, and the last step it computes."""
+    """The run folder that a command works in: its default path, if any, and the last step that the command computes."""
 
     out: Path | None = Path("run")
     last: str | None = None
@@ -128,7 +137,7 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What a command line asks for; `given` is None where a run is resumed that has no input of its own."""
+    """The run that a command line asks for; `given` is None if a run is resumed whose input is not in files."""
 
     given: DataInput | None
     settings: Settings
@@ -138,7 +147,7 @@ class RunRequest:
     last: str | None = None
 
     def run(self) -> Run:
-        """Bring the run folder up to the last step asked for."""
+        """Compute the missing steps of the run folder, up to the last step asked for."""
         from largegnn.pipeline import run_pipeline
 
         assert self.out is not None, "the command has a run folder"
@@ -152,35 +161,35 @@ class RunRequest:
             raise
 
     def with_changes(self, changes: Sequence[str]) -> RunRequest:
-        """The same with some settings changed, each as `key=value`."""
+        """Return a copy of the request with some settings changed, each given as `key=value`."""
         values = self.settings.model_dump()
         return dataclasses.replace(self, settings=resolve(Settings, {}, overrides=changes, values=values))
 
 
 def warm_up_in_background() -> None:
-    """Load compiled code while the files are read, which takes a moment."""
+    """Load compiled code, which takes a moment, while the files are read."""
     from largegnn.division import warm_up
 
-    # Not a daemon: one that is cut off when the program ends with an error adds a traceback to it.
+    # Not a daemon thread: if the program ends with an error, killing such a thread would add a traceback.
     threading.Thread(target=warm_up).start()
 
 
 def settings_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command `--preset`, `--config` and `--set`."""
+    """Add `--preset`, `--config` and `--set` to a command."""
     for option in reversed(_SETTINGS.values()):
         option(command)
     return command
 
 
 def takes_request(*flags: str, folder: RunFolder | None = None) -> Decorator:
-    """Give a command the input, flags and settings options of a run; its parameter `request` gets a `RunRequest`."""
+    """Add the input, flags and settings options of a run to a command; its parameter `request` gets a `RunRequest`."""
     settings = {setting.key: setting for setting in describe(Settings)}
     options: dict[str, Decorator] = dict(_INPUT)
     if folder is not None:
         options["out"] = _option(
             "--out", "-o", type=PATH, default=folder.out, show_default=folder.out is not None, help=folder.help
         )
-    options |= {_name(flag): _flag(flag, settings[FLAGS[flag]]) for flag in flags}
+    options |= {_parameter_name(flag): _flag(flag, settings[FLAGS[flag]]) for flag in flags}
     options |= _SETTINGS
     options |= {} if folder is None else _step_options(folder)
 
@@ -188,7 +197,7 @@ def takes_request(*flags: str, folder: RunFolder | None = None) -> Decorator:
         @functools.wraps(command)
         def with_request(**values: Any) -> None:
             given = {name: values.pop(name) for name in options}
-            changes = {FLAGS[flag]: value for flag in flags if (value := given[_name(flag)]) is not None}
+            changes = {FLAGS[flag]: value for flag in flags if (value := given[_parameter_name(flag)]) is not None}
             command(request=_request(given, changes), **values)
 
         _help_all(with_request)
@@ -200,17 +209,17 @@ def takes_request(*flags: str, folder: RunFolder | None = None) -> Decorator:
 
 
 def _request(values: Mapping[str, Any], changes: Mapping[str, Any]) -> RunRequest:
-    """Input and settings from the command line, or from the run folder to be resumed.
+    """Take input and settings from the command line, or from the run folder to be resumed.
 
-    Flags win over `--set`, a file, a preset, and the settings that a run was begun with. The pipeline refuses settings
-    that differ from those of a finished step.
+    Flags win over `--set`, a settings file, a preset, and the settings that the run started with. The pipeline refuses
+    settings that differ from the settings of a finished step.
     """
     paths = {name: values[name] for name in _INPUT}
     out = values.get("out")
-    given, begun = _resumed(out, paths) if values.get("resume") else (_given(paths), None)
+    given, initial = _resumed(out, paths) if values.get("resume") else (_given(paths), None)
     flags = [f"{key}={str(value).lower() if value is True else value}" for key, value in changes.items()]
     overrides = [*values["overrides"], *flags]
-    settings = resolve(Settings, PRESETS, values["preset"], values["config"], overrides, begun)
+    settings = resolve(Settings, PRESETS, values["preset"], values["config"], overrides, initial)
     steps = {name: values.get(name) for name in ("force", "first", "last")}
     return RunRequest(given, settings, out, **steps)
 
@@ -218,10 +227,10 @@ def _request(values: Mapping[str, Any], changes: Mapping[str, Any]) -> RunReques
 def _given(paths: Mapping[str, Path | None]) -> DataInput:
     from largegnn.api import data_input
 
-    source, others = paths["source"], {name: path for name, path in paths.items() if name != "source"}
+    source = paths["source"]
     if source is None:
         raise InputError("no input was given", expected="FOLDER, SOURCE TARGET --seeds FILE, or --resume")
-    return data_input(source, **others)
+    return data_input(source, **{name: path for name, path in paths.items() if name != "source"})
 
 
 def _resumed(out: Path | None, paths: Mapping[str, Path | None]) -> tuple[DataInput | None, dict[str, Any]]:
@@ -230,24 +239,24 @@ def _resumed(out: Path | None, paths: Mapping[str, Path | None]) -> tuple[DataIn
     if out is None:
         raise InputError("--resume needs the run folder", expected="--resume --out DIR")
     if any(path is not None for path in paths.values()):
-        raise InputError("--resume takes input and settings from the run folder", fix="leave the input out")
+        raise InputError("--resume takes input and settings from the run folder", fix="omit the input files")
     run = Run.open(out)
     return run.given, run.settings.model_dump()
 
 
 def _step_options(folder: RunFolder) -> dict[str, Decorator]:
     end = len(STEPS) if folder.last is None else STEPS.index(folder.last) + 1
-    step: dict[str, Any] = {"type": click.Choice(STEPS), "metavar": "STEP"}
+    choice: dict[str, Any] = {"type": click.Choice(STEPS), "metavar": "STEP"}
     return {
         "resume": _option("--resume", is_flag=True, help="Resume the interrupted run in --out."),
-        "force": _option("--force", **step, help=f"Compute again from this step on: {', '.join(STEPS[:end])}."),
-        "first": _option("--from", "first", **step, help="First step to compute."),
-        "last": _option("--to", "last", **step, default=folder.last, help="Last step to compute."),
+        "force": _option("--force", **choice, help=f"Compute again from this step on: {', '.join(STEPS[:end])}."),
+        "first": _option("--from", "first", **choice, help="First step to compute."),
+        "last": _option("--to", "last", **choice, default=folder.last, help="Last step to compute."),
     }
 
 
 def _flag(flag: str, setting: SettingInfo) -> Decorator:
-    """An option for a setting, with its help, what is allowed, and its default."""
+    """Declare the option of a setting, with its help, allowed values and default."""
     default = ",".join(setting.default) if setting.kind == "list" else toml_value(setting.default).strip('"')
     if setting.kind == "switch":
         return _option(flag, is_flag=True, default=None, help=f"{setting.help} ({setting.key}: default {default})")
@@ -258,7 +267,7 @@ def _flag(flag: str, setting: SettingInfo) -> Decorator:
 def _show_all(context: click.Context, _: click.Parameter, value: bool) -> None:
     """Print the help with every option."""
     if value:
-        hidden = [one for one in context.command.params if isinstance(one, click.Option) and one.hidden]
+        hidden = [option for option in context.command.params if isinstance(option, click.Option) and option.hidden]
         for option in hidden:
             option.hidden = False
         click.echo(context.get_help())
@@ -272,5 +281,5 @@ _help_all: Decorator = click.option(
 )
 
 
-def _name(flag: str) -> str:
+def _parameter_name(flag: str) -> str:
     return flag.removeprefix("--").replace("-", "_")

@@ -1,4 +1,4 @@
-"""Print results for people: tables, the figures of a run with their protocol, and its findings in sentences."""
+"""Print results on the terminal: tables, the figures of a run with their protocol, and its findings in sentences."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _NUM_EXAMPLES = 5
 
 
 def number(value: float) -> str:
-    """A number with separators; small ones with two decimals."""
+    """Format a number with thousands separators; a float gets two decimals."""
     return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
 
 
 def share(value: float | None) -> str:
-    """A share of one with three decimals."""
+    """Format a share, from 0 to 1, with three decimals; None becomes a dash."""
     return "-" if value is None else f"{value:.3f}"
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table on standard output; the first column is text, the others are aligned right."""
+    """Print a table on standard output; the first column is aligned left, the others right."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -47,7 +47,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def print_costs(title: str, costs: Mapping[str, Cost]) -> None:
-    """Seconds and peak memory of each step, and of all."""
+    """Print the seconds and peak memory of each step, and of all steps together."""
     rows = [(name, f"{cost.seconds:.2f}", f"{cost.peak_memory_mb:,.0f}") for name, cost in costs.items()]
     total = sum(cost.seconds for cost in costs.values())
     peak = max((cost.peak_memory_mb for cost in costs.values()), default=0.0)
@@ -55,11 +55,11 @@ def print_costs(title: str, costs: Mapping[str, Cost]) -> None:
 
 
 def print_figures(summary: RunSummary) -> None:
-    """The ideal and the real setting, where there are test links."""
+    """Print the figures in the ideal and the real setting, if there are test links."""
     evaluation = summary.evaluation
     if evaluation is None or evaluation.ideal is None or evaluation.real is None:
         return
-    line = _protocol_line(evaluation.protocol) + _cluster_words(summary)
+    line = _protocol_line(evaluation.protocol) + _cluster_note(summary)
     measures = list(next(iter(evaluation.ideal.values())).source_to_target)
     rows = [
         (name, *(share(ranks.source_to_target[key]) for key in measures), share(ranks.mean.get(measures[0])))
@@ -68,8 +68,12 @@ def print_figures(summary: RunSummary) -> None:
     columns = ("scoring", *(_label(key) for key in measures), f"{_label(measures[0])} both ways")
     print_table(f"ideal setting: test sources rank all test targets; {line}", columns, rows)
     is_full = evaluation.protocol.gold == "full"
-    judged = "every pair outside them counts as wrong" if is_full else "pairs that touch none of them are not judged"
-    pairs = [
+    judged = (
+        "every pair outside the test links counts as wrong"
+        if is_full
+        else "pairs that touch no test link are not judged"
+    )
+    rows_of_pairs = [
         (
             name,
             share(figures.precision if is_full else figures.partial_precision),
@@ -82,15 +86,16 @@ def print_figures(summary: RunSummary) -> None:
     ]
     plain = () if is_full else ("plain P", "plain F1", "pairs")
     print_table(
-        f"real setting: pairs among all entities that are no seeds, {evaluation.protocol.gold} gold ({judged}); {line}",
+        f"real setting: pairs among all entities except seeds, {evaluation.protocol.gold} gold ({judged}); {line}",
         ("selection", "P", "R", "F1", "pairs" if is_full else "judged", *plain),
-        pairs,
+        rows_of_pairs,
     )
 
 
 def print_findings(result: AlignmentResult) -> None:
-    """Sentences: the pairs and how many are right, why others have none, examples with evidence, what to do next."""
-    match, task, folder = result.summary.match, result.task, result.run.folder
+    """Print the findings in sentences: pairs, expected precision, reasons, examples with evidence, next commands."""
+    match, task = result.summary.match, result.task
+    folder = result.run.folder
     assert match is not None, "a result has pairs"
     click.echo(
         f"{match.num_accepted:,} pairs accepted between {task.num_source_entities:,} source and "
@@ -116,33 +121,36 @@ def print_findings(result: AlignmentResult) -> None:
 
 
 def _print_examples(result: AlignmentResult) -> None:
-    """A few accepted pairs, each with its evidence."""
+    """Print a few accepted pairs, each with its evidence."""
     pairs = result.pairs
     if not len(pairs):
         return
-    by = "confidence" if "confidence" in pairs.columns else "score"
-    click.echo(f"\nThe {'most confident pairs' if by == 'confidence' else 'pairs with the highest scores'}:")
-    for pair in pairs.sort([by, "score"], descending=True).head(_NUM_EXAMPLES).iter_rows(named=True):
+    column = "confidence" if "confidence" in pairs.columns else "score"
+    click.echo(f"\nThe {'most confident pairs' if column == 'confidence' else 'pairs with the highest scores'}:")
+    for pair in pairs.sort([column, "score"], descending=True).head(_NUM_EXAMPLES).iter_rows(named=True):
         names = (result.labels([pair[side]], side)[0] for side in ("source", "target"))
-        click.echo(f"  {' = '.join(map(shown, names))}   {by} {pair[by]:.3f}")
-        found = result.explain(pair["source"], "source", pair["target"]).candidates[0]
-        click.echo(f"    {_reason(found, result)}")
+        click.echo(f"  {' = '.join(map(shown, names))}   {column} {pair[column]:.3f}")
+        explanation = result.explain(pair["source"], "source", pair["target"])
+        click.echo(f"    {_reason(explanation.candidates[0], result)}")
 
 
 def _reason(pair: CandidateExplanation, result: AlignmentResult) -> str:
-    """The strongest evidence for a pair, in a few words."""
+    """Describe the strongest evidence for a pair in a few words."""
     reasons = []
-    agreeing = [one for one in pair.values if one.agrees and one.kind != "name"]
+    agreeing = [value for value in pair.values if value.agrees and value.kind != "name"]
     if agreeing:
-        values = ", ".join(f"{local_part(one.source_predicate)} {shown(one.source_value, 40)}" for one in agreeing[:2])
+        values = ", ".join(
+            f"{local_part(value.source_predicate)} {shown(value.source_value, 40)}" for value in agreeing[:2]
+        )
         reasons.append(f"same {values}")
     if pair.matched_neighbors:
-        one = pair.matched_neighbors[0]
-        names = result.labels([one.source], "source")[0], result.labels([one.target], "target")[0]
+        neighbor = pair.matched_neighbors[0]
+        names = result.labels([neighbor.source], "source")[0], result.labels([neighbor.target], "target")[0]
         relations = (
-            ", ".join(map(local_part, relations)) for relations in (one.source_relations, one.target_relations)
+            ", ".join(map(local_part, relations))
+            for relations in (neighbor.source_relations, neighbor.target_relations)
         )
-        joined = " = ".join(f"{name} ({by})" for name, by in zip(names, relations, strict=True))
+        joined = " = ".join(f"{name} ({relation})" for name, relation in zip(names, relations, strict=True))
         reasons.append(f"{len(pair.matched_neighbors)} matched neighbours, for example {joined}")
     if not reasons:
         scores = [f"{name} {pair.evidence[name]:.3f}" for name in ("cosine", "literal") if name in pair.evidence]
@@ -151,7 +159,7 @@ def _reason(pair: CandidateExplanation, result: AlignmentResult) -> str:
 
 
 def print_reliability(title: str, rows: Sequence[ReliabilityRow] | None) -> None:
-    """How often pairs of each tenth of the confidence are right."""
+    """Print how often the pairs in each tenth of the confidence are right."""
     if rows:
         print_table(
             f"reliability by {title}",
@@ -165,25 +173,26 @@ def print_reliability(title: str, rows: Sequence[ReliabilityRow] | None) -> None
 
 
 def _protocol_line(protocol: Protocol) -> str:
-    """A protocol in one line."""
-    seeds, ranked = protocol.seed_share, protocol.num_ranked_links
-    some = "" if ranked in (None, protocol.num_test_links) else f" ({number(ranked or 0)} of them ranked)"
-    given = (
+    """Describe a protocol in one line."""
+    seed_share = protocol.seed_share
+    ranked = protocol.num_ranked_links
+    ranked_note = "" if ranked in (None, protocol.num_test_links) else f" ({number(ranked or 0)} of them ranked)"
+    seeds = (
         f"seeds from {protocol.seeds_from} ({number(protocol.num_seeds)}"
-        f"{'' if seeds is None else f', {seeds:.0%} of the links'}), fold {protocol.fold}"
+        f"{'' if seed_share is None else f', {seed_share:.0%} of the links'}), fold {protocol.fold}"
         if protocol.num_seeds
         else "no seeds"
     )
-    found = f", {number(protocol.num_anchors)} anchors found by names and values" if protocol.num_anchors else ""
+    anchors = f", {number(protocol.num_anchors)} anchors found by names and values" if protocol.num_anchors else ""
     return (
-        f"{given}{found}, "
-        f"{number(protocol.num_test_links)} test links{some}, channels {'+'.join(protocol.channels)}, "
+        f"{seeds}{anchors}, "
+        f"{number(protocol.num_test_links)} test links{ranked_note}, channels {'+'.join(protocol.channels)}, "
         f"rounds {protocol.rounds}, random seed {protocol.seed}"
     )
 
 
-def _cluster_words(summary: RunSummary) -> str:
-    """The cluster a run was trained on, if any."""
+def _cluster_note(summary: RunSummary) -> str:
+    """Describe the cluster that a run was trained on, if any."""
     use = None if summary.training is None else summary.training.cluster
     return "" if use is None else f", trained by {number(use.num_workers)} workers on {number(use.num_nodes)} nodes"
 

@@ -1,4 +1,4 @@
-"""`largegnn evaluate`, `compare`, `explain`, `report` and `export`: the commands that read a finished run."""
+"""Define `largegnn evaluate`, `compare`, `explain`, `report` and `export`, the commands that read a finished run."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ __all__ = ["compare_command", "evaluate_command", "explain_command", "export_com
 
 _GOLD = ("auto", "full", "partial")
 _FORMS = f"{', '.join(EXPORTERS)}, sssom-relations, embeddings-safetensors, embeddings-npy"
-_NEIGHBORS = 10
-_LONGEST_VALUE = 80
-_NOTABLE = 0.01  # a difference of scores worth printing
+_MAX_NEIGHBORS = 10
+_MAX_VALUE_CHARS = 80
+_MIN_DIFFERENCE = 0.01  # smaller differences of scores are not printed
 
 
 @click.command("evaluate")
 @options.run_argument
-@click.option("--test-links", type=options.PATH, help="Links to judge by instead of the run's own. Nothing is written.")
+@click.option(
+    "--test-links", type=options.PATH, help="Links to use instead of the test links of the run. Nothing is written."
+)
 @click.option(
     "--gold",
-    help="full: the links are complete, so pairs outside them are wrong. partial: pairs that touch none of them are "
-    "not judged. Default: auto, full where every entity of a side has a link.",
+    help="full: the links are complete, so pairs outside them are wrong. partial: pairs that touch no test link are "
+    "not judged. Default: auto, which is full if every entity of a side has a link.",
 )
 @click.option("--skip-unknown", is_flag=True, help="Skip test links that name unknown entities.")
 @options.json_option
@@ -44,7 +46,7 @@ def evaluate_command(run: Path, test_links: Path | None, gold: str | None, skip_
     from largegnn.run import Run
 
     if gold is not None and gold not in _GOLD:
-        raise InputError(f"there is no gold {gold[:100]!r}", expected=", ".join(_GOLD))
+        raise InputError(f"unknown gold {gold[:100]!r}", expected=", ".join(_GOLD))
     if test_links is None and gold is None:
         result = AlignmentResult(evaluated_run(run))
         summary = result.summary
@@ -58,9 +60,9 @@ def evaluate_command(run: Path, test_links: Path | None, gold: str | None, skip_
     assert summary.evaluation is not None
     assert summary.match is not None
     if summary.evaluation.ideal is None:
-        click.echo("The run has no test links to measure it by. Give some with --test-links FILE.")
+        click.echo("The run has no test links. Name a file of links with --test-links FILE.")
     print_figures(summary)
-    print_reliability("halves of the valid links, each judged by the other", summary.match.reliability)
+    print_reliability("valid links, each half calibrated on the other half", summary.match.reliability)
     print_reliability("test links", summary.evaluation.reliability)
     print_findings(result)
 
@@ -72,15 +74,17 @@ def compare_command(runs: tuple[Path, ...], as_json: bool) -> None:
     """Compare runs: the settings that differ, and the figures."""
     from largegnn.figures import compare_runs
 
-    found = compare_runs(list(runs))
+    comparison = compare_runs(list(runs))
     if as_json:
-        reports = {name: summary.to_dict() for name, summary in found.summaries.items()}
-        click.echo(json.dumps({"settings": found.settings, "figures": found.figures, "reports": reports}, indent=1))
+        reports = {name: summary.to_dict() for name, summary in comparison.summaries.items()}
+        click.echo(
+            json.dumps({"settings": comparison.settings, "figures": comparison.figures, "reports": reports}, indent=1)
+        )
         return
-    names = list(found.summaries)
-    rows = [(key, *(str(values[name]) for name in names)) for key, values in found.settings.items()]
+    names = list(comparison.summaries)
+    rows = [(key, *(str(values[name]) for name in names)) for key, values in comparison.settings.items()]
     print_table("settings that differ", ("setting", *names), rows or [("none", *("" for _ in names))])
-    figures = [(label, *(_figure(values[name]) for name in names)) for label, values in found.figures.items()]
+    figures = [(label, *(_figure(values[name]) for name in names)) for label, values in comparison.figures.items()]
     print_table("figures", ("", *names), figures)
 
 
@@ -100,11 +104,11 @@ def report_command(run: Path, as_json: bool) -> None:
     from largegnn.pipeline import run_pipeline
     from largegnn.run import Run
 
-    found = Run.open(run, needs="match")
-    pages = tuple(dict.fromkeys([*found.settings.report.pages, "report.html"]))
-    report = found.settings.report.model_copy(update={"pages": pages})
-    settings = found.settings.model_copy(update={"report": report})
-    written = run_pipeline(run, found.given, settings, force="report").pages
+    opened = Run.open(run, needs="match")
+    pages = tuple(dict.fromkeys([*opened.settings.report.pages, "report.html"]))
+    report = opened.settings.report.model_copy(update={"pages": pages})
+    settings = opened.settings.model_copy(update={"report": report})
+    written = run_pipeline(run, opened.given, settings, force="report").pages
     _print_written({str(run / name): rows for name, rows in written.items()}, as_json)
 
 
@@ -115,9 +119,9 @@ def report_command(run: Path, as_json: bool) -> None:
 @click.option(
     "--all", "all_candidates", is_flag=True, help="tsv and parquet: all candidate pairs, not only the accepted ones."
 )
-@click.option("--base-iri", help="IRI to put before names that are not valid IRIs, in RDF forms.")
-@click.option("--target-base-iri", help="The same for target names. Default: as --base-iri.")
-@click.option("--prefix", multiple=True, help="What a prefix of names stands for, as name=IRI. May be repeated.")
+@click.option("--base-iri", help="In RDF forms, the IRI to put before names that are not valid IRIs.")
+@click.option("--target-base-iri", help="The base IRI of target names. Default: the value of --base-iri.")
+@click.option("--prefix", multiple=True, help="The IRI of a prefix used in names, as name=IRI. May be repeated.")
 @options.json_option
 def export_command(
     run: Path,
@@ -131,12 +135,13 @@ def export_command(
 ) -> None:
     """Write an alignment as TSV, Parquet, RDF or SSSOM, or its embeddings.
 
-    Other forms are for Neo4j and Wikidata.
+    There are also forms for Neo4j and Wikidata.
     """
     from largegnn.api import open_run
     from largegnn.export import file_of_form
 
-    result, folder = open_run(run), out or run
+    result = open_run(run)
+    folder = out or run
     paths = {form: folder / file_of_form(form) for form in dict.fromkeys(forms)}
     rows = {
         str(path): result.export(
@@ -162,7 +167,7 @@ def _prefix(text: str) -> tuple[str, str]:
 
 
 def _print_written(rows: dict[str, int], as_json: bool) -> None:
-    """The files that were written, with the rows in each."""
+    """Print the files that were written, with the number of rows in each."""
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     else:
@@ -172,8 +177,10 @@ def _print_written(rows: dict[str, int], as_json: bool) -> None:
 @click.command("explain")
 @options.run_argument
 @click.argument("entity", help="An entity, written as in its file.")
-@click.argument("target", required=False, help="A target entity: explain this pair alone, candidate or not.")
-@click.option("--side", help="source or target. Needed where both have the name.")
+@click.argument(
+    "target", required=False, help="A target entity: explain only this pair, even if it is not a candidate."
+)
+@click.option("--side", help="source or target. Needed if both graphs have an entity of this name.")
 @options.json_option
 def explain_command(run: Path, entity: str, target: str | None, side: str | None, as_json: bool) -> None:
     """Show why an entity is matched or unmatched.
@@ -184,25 +191,25 @@ def explain_command(run: Path, entity: str, target: str | None, side: str | None
     from largegnn.result import AlignmentResult
 
     result = AlignmentResult.open(run)
-    found = result.explain(entity, side, target)
+    explanation = result.explain(entity, side, target)
     if as_json:
-        click.echo(json.dumps(to_plain(found), indent=1))
+        click.echo(json.dumps(to_plain(explanation), indent=1))
         return
-    click.echo(_state(found))
-    if found.path_to_seed:
-        path = " ".join(f"-{step.relation}-> {step.entity}" for step in found.path_to_seed)
+    click.echo(_state(explanation))
+    if explanation.path_to_seed:
+        path = " ".join(f"-{step.relation}-> {step.entity}" for step in explanation.path_to_seed)
         click.echo(f"Nearest seed: {path}")
-    for pair in found.candidates:
+    for pair in explanation.candidates:
         _print_candidate(pair, is_calibrated=result.is_calibrated)
-    _print_difference(found)
+    _print_difference(explanation)
 
 
-def _state(found: Explanation) -> str:
-    """The state of the entity, in a sentence."""
-    name = f"{found.entity} ({found.side})"
-    if found.seed_partner is not None:
-        return f"{name} is a seed: its given counterpart is {found.seed_partner}."
-    best = found.candidates[0] if found.candidates else None
+def _state(explanation: Explanation) -> str:
+    """Describe the state of the entity in a sentence."""
+    name = f"{explanation.entity} ({explanation.side})"
+    if explanation.seed_partner is not None:
+        return f"{name} is a seed: its given counterpart is {explanation.seed_partner}."
+    best = explanation.candidates[0] if explanation.candidates else None
     sentences = {
         "aligned": f"{name} is matched.",
         "isolated": f"{name} is unmatched: it has no triple.",
@@ -210,21 +217,21 @@ def _state(found: Explanation) -> str:
         "below threshold": f"{name} is unmatched: its best pair is below the threshold.",
         "not mutual": f"{name} is unmatched: no candidate ranks it first.",
     }
-    text = sentences.get(found.state, f"{name} is {found.state}.")
-    if found.state == "not mutual" and best is not None and best.matched_elsewhere is not None:
-        other = best.target if found.side == "source" else best.source
-        text += f" Its best candidate {other} is matched with {best.matched_elsewhere}."
-    elif best is None and found.state not in ("isolated", "not covered"):
-        text += " It has no candidate: no near entity of the other graph has it among its own nearest."
+    text = sentences.get(explanation.state, f"{name} is {explanation.state}.")
+    if explanation.state == "not mutual" and best is not None and best.matched_elsewhere is not None:
+        candidate = best.target if explanation.side == "source" else best.source
+        text += f" Its best candidate {candidate} is matched with {best.matched_elsewhere}."
+    elif best is None and explanation.state not in ("isolated", "not covered"):
+        text += " It has no candidate: it is not among the nearest entities of any entity near it in the other graph."
     return text
 
 
 def _print_candidate(pair: CandidateExplanation, *, is_calibrated: bool) -> None:
     state = "accepted" if pair.accepted else "not accepted"
     rank = "" if pair.rank is None else f"{pair.rank}. "
-    click.echo(f"\n{rank}{pair.source} = {pair.target}   {state if pair.rank else 'no candidate'}")
+    click.echo(f"\n{rank}{pair.source} = {pair.target}   {state if pair.rank else 'not a candidate'}")
     if pair.source_names or pair.target_names:
-        click.echo(f"   names: {_listed(pair.source_names)} = {_listed(pair.target_names)}")
+        click.echo(f"   names: {_joined(pair.source_names)} = {_joined(pair.target_names)}")
     if pair.score is not None and pair.margin is not None:
         confidence = f"confidence {pair.confidence:.3f}, " if is_calibrated else ""
         evidence = ", ".join(f"{name} {value:.3f}" for name, value in pair.evidence.items())
@@ -234,36 +241,38 @@ def _print_candidate(pair: CandidateExplanation, *, is_calibrated: bool) -> None
         click.echo(f"   contributions to the score: {added}")
     if pair.matched_elsewhere is not None:
         click.echo(f"   matched elsewhere: {pair.matched_elsewhere}")
-    for one in pair.values:
-        left, right = shown(one.source_value, _LONGEST_VALUE), shown(one.target_value, _LONGEST_VALUE)
+    for value in pair.values:
+        source_value = shown(value.source_value, _MAX_VALUE_CHARS)
+        target_value = shown(value.target_value, _MAX_VALUE_CHARS)
         click.echo(
-            f"   values {'agree' if one.agrees else 'differ'} ({one.odds:+.1f}): "
-            f"{one.source_predicate} {left!r}, {one.target_predicate} {right!r}"
+            f"   values {'agree' if value.agrees else 'differ'} ({value.odds:+.1f}): "
+            f"{value.source_predicate} {source_value!r}, {value.target_predicate} {target_value!r}"
         )
-    for near in pair.matched_neighbors[:_NEIGHBORS]:
+    for neighbor in pair.matched_neighbors[:_MAX_NEIGHBORS]:
         click.echo(
-            f"   neighbours matched: {near.source} ({', '.join(near.source_relations)}) = "
-            f"{near.target} ({', '.join(near.target_relations)})"
+            f"   matched neighbours: {neighbor.source} ({', '.join(neighbor.source_relations)}) = "
+            f"{neighbor.target} ({', '.join(neighbor.target_relations)})"
         )
-    if len(pair.matched_neighbors) > _NEIGHBORS:
-        click.echo(f"   and {len(pair.matched_neighbors) - _NEIGHBORS:,} more")
+    if len(pair.matched_neighbors) > _MAX_NEIGHBORS:
+        click.echo(f"   and {len(pair.matched_neighbors) - _MAX_NEIGHBORS:,} more")
 
 
-def _print_difference(found: Explanation) -> None:
-    """The evidence that separates the best candidate from the next one."""
-    if len(found.candidates) < 2:
+def _print_difference(explanation: Explanation) -> None:
+    """Print the evidence that separates the best candidate from the next one."""
+    if len(explanation.candidates) < 2:
         return
-    first, second = found.candidates[:2]
-    apart = {
+    first, second = explanation.candidates[:2]
+    differences = {
         name: first.contributions.get(name, 0.0) - second.contributions.get(name, 0.0)
         for name in {**first.contributions, **second.contributions}
     }
-    notable = sorted((name for name in apart if abs(apart[name]) >= _NOTABLE), key=lambda name: -abs(apart[name]))
-    if notable:
-        other = second.target if found.side == "source" else second.source
-        why = ", ".join(f"{name} {apart[name]:+.3f}" for name in notable[:3])
-        click.echo(f"\nDifference between the first and {other}: {why}.")
+    large = {name: difference for name, difference in differences.items() if abs(difference) >= _MIN_DIFFERENCE}
+    if large:
+        entity = second.target if explanation.side == "source" else second.source
+        largest = sorted(large, key=lambda name: -abs(large[name]))[:3]
+        evidence = ", ".join(f"{name} {large[name]:+.3f}" for name in largest)
+        click.echo(f"\nDifference between the first and {entity}: {evidence}.")
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    return " | ".join(shown(name, _LONGEST_VALUE) for name in names) or "(none)"
+def _joined(names: tuple[str, ...]) -> str:
+    return " | ".join(shown(name, _MAX_VALUE_CHARS) for name in names) or "(none)"

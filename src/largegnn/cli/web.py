@@ -1,4 +1,4 @@
-"""`largegnn review` and `serve`: a page to accept and reject pairs, and a reconciliation service."""
+"""Define `largegnn review` and `serve`: a page to accept and reject pairs, and a reconciliation service."""
 
 from __future__ import annotations
 
@@ -20,25 +20,27 @@ _PORT = click.IntRange(0, 65535)
 _host_option = click.option(
     "--host",
     default="127.0.0.1",
-    help="Address to listen on. Default: this machine alone. Others are not encrypted.",
+    help="Address to listen on. Default: this machine only. Connections from other machines are not encrypted.",
 )
 
 
 @click.command("review")
 @options.run_argument
-@click.option("--decisions", type=options.PATH, help="File of decisions. Default: decisions.jsonl in the run folder.")
-@click.option("--reviewer", help="The name to suggest. Default: the login name.")
+@click.option(
+    "--decisions", type=options.PATH, help="The file of decisions. Default: decisions.jsonl in the run folder."
+)
+@click.option("--reviewer", help="The reviewer name that the page suggests. Default: the login name.")
 @click.option(
     "--export",
     type=options.PATH,
-    help="Write the decisions to a file and stop. Name.sssom.tsv: SSSOM, else a table.",
+    help="Write the decisions to this file and exit: as SSSOM if it ends in .sssom.tsv, else as a table.",
 )
 @_host_option
-@click.option("--port", type=_PORT, default=8765, show_default=True, help="Port to listen on. 0: any free one.")
+@click.option("--port", type=_PORT, default=8765, show_default=True, help="Port to listen on. 0: any free port.")
 def review_command(
     run: Path, decisions: Path | None, reviewer: str | None, export: Path | None, host: str, port: int
 ) -> None:
-    """Open a page to accept, reject and correct pairs; every decision is saved at once."""
+    """Open a page to accept, reject and correct pairs. Every decision is saved at once."""
     from largegnn.api import open_run
     from largegnn.review.decisions import DecisionLog, write_decisions
 
@@ -48,7 +50,7 @@ def review_command(
         write_decisions(DecisionLog(file).decisions(), export, result.export_info())
         click.echo(f"decisions written to {export}")
         return
-    _need_web()
+    _check_web_packages()
     from largegnn.services.review_app import review_application
     from largegnn.services.server import listening, run_server
 
@@ -62,7 +64,7 @@ def review_command(
             hosts=_hosts_of(host),
             reviewer=_login() if reviewer is None else reviewer,
         )
-        # The page opens meanwhile.
+        # In the background, so that the page opens at once.
         threading.Thread(target=session.prepare, daemon=True).start()
         run_server(application, bound, lambda address: click.echo(f"review page: http://{address}/?token={token}"))
 
@@ -74,18 +76,18 @@ def review_command(
     type=click.Choice(["source", "target"]),
     default="target",
     show_default=True,
-    help="The side of the candidates.",
+    help="The graph whose entities are proposed.",
 )
 @_host_option
-@click.option("--port", type=_PORT, default=8766, show_default=True, help="Port to listen on. 0: any free one.")
+@click.option("--port", type=_PORT, default=8766, show_default=True, help="Port to listen on. 0: any free port.")
 def serve_command(run: Path, side: str, host: str, port: int) -> None:
-    """Serve a finished run to OpenRefine and others.
+    """Serve a finished run to OpenRefine and other programs.
 
-    The Reconciliation Service API 0.2 is at /, counterparts in plain JSON are at /align.
+    The address / offers the Reconciliation Service API 0.2, /align gives counterparts as plain JSON.
     """
     from largegnn.api import open_run
 
-    _need_web()
+    _check_web_packages()
     from largegnn.services.guard import is_loopback
     from largegnn.services.reconciliation import reconciliation_application
     from largegnn.services.server import listening, run_server
@@ -96,13 +98,13 @@ def serve_command(run: Path, side: str, host: str, port: int) -> None:
     with listening(host, port) as bound:
         reconciler = result.reconciler(side)
         application = reconciliation_application(reconciler, result.title, result.answer, hosts=_hosts_of(host))
-        # Queries can be answered meanwhile; /align is slower at first.
+        # In the background: queries are answered at once, /align is slower at first.
         threading.Thread(target=result.prepare, daemon=True).start()
         run_server(application, bound, lambda address: click.echo(f"reconciliation service: http://{address}/"))
 
 
-def _need_web() -> None:
-    """Raise an error where the optional packages are not installed."""
+def _check_web_packages() -> None:
+    """Raise an error if the optional packages of the web pages are not installed."""
     try:
         import fastapi  # noqa: F401
         import uvicorn  # noqa: F401
@@ -113,8 +115,8 @@ def _need_web() -> None:
 
 
 def _hosts_of(host: str) -> tuple[str, ...]:
-    """The host names that a server at this address accepts."""
-    # On all addresses of a machine the names cannot be listed.
+    """Return the host names that a server at this address accepts."""
+    # The host names of all addresses of a machine cannot be listed.
     return ("*",) if host in ("0.0.0.0", "::") else ("127.0.0.1", "localhost", "::1", host)
 
 
