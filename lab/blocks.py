@@ -29,7 +29,7 @@ from largegnn.embedding.model import EmbeddingModel
 from largegnn.embedding.structure import build_structure
 from largegnn.embedding.trainer import Trainer
 from largegnn.errors import ArtifactError
-from largegnn.evaluation.metrics import Ranks
+from largegnn.evaluation.metrics import SCORE_TOLERANCE, Ranks
 from largegnn.machine.precision import full_precision
 from largegnn.matching.candidates import csls
 from largegnn.matching.search import SearchOptions, search_both
