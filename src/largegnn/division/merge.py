@@ -38,7 +38,7 @@ class MergeOutcome:
 
 @dataclass(frozen=True)
 class MergeResult:
-    """The merged graph."""
+    """The merged graph and its counts."""
 
     merged: MergedGraph
     outcome: MergeOutcome
@@ -55,8 +55,8 @@ def merge(task: AlignmentTask, seeds_from: SeedsFrom = "train") -> MergedGraph:
     node_of_entity = _contract(task.num_entities, task.seeds(seeds_from))
     num_nodes = int(node_of_entity.max(initial=-1)) + 1
     heads, tails = node_of_entity[task.triples[:, 0]], node_of_entity[task.triples[:, 2]]
-    is_no_loop = heads != tails
-    heads, tails = heads[is_no_loop], tails[is_no_loop]
+    joins_two_nodes = heads != tails
+    heads, tails = heads[joins_two_nodes], tails[joins_two_nodes]
     # Assembling only the upper triangle halves the work; conversion to CSR sums parallel triples.
     upper = sparse.coo_array(
         (np.ones(len(heads), dtype=np.int32), (np.minimum(heads, tails), np.maximum(heads, tails))),
@@ -90,7 +90,7 @@ def _contract(num_entities: int, seeds: IntArray) -> IntArray:
         (np.ones(len(seeds), dtype=np.int8), (seeds[:, 0], seeds[:, 1])), shape=(num_entities, num_entities)
     )
     _, group_of_entity = csgraph.connected_components(pairs, directed=False)
-    _, first_entity, node_of_entity = np.unique(group_of_entity, return_index=True, return_inverse=True)
-    rank_of_group = np.empty(len(first_entity), dtype=np.int32)
-    rank_of_group[np.argsort(first_entity, kind="stable")] = np.arange(len(first_entity), dtype=np.int32)
-    return rank_of_group[node_of_entity]
+    _, first_entity = np.unique(group_of_entity, return_index=True)
+    node_of_group = np.empty(len(first_entity), dtype=np.int32)
+    node_of_group[np.argsort(first_entity, kind="stable")] = np.arange(len(first_entity), dtype=np.int32)
+    return node_of_group[group_of_entity]

@@ -2,8 +2,8 @@
 
 In: the triples of a subgraph, or of the whole graph, as a tensor on any device. Out: a `PairGraph` on that device.
 The idea: pairs and relation sets as in `structure`, without slots, since the kernels compute values of a pair when they
-read it. A set is identified by a hash, the sum of a random number for each of its rows: among a million sets, two get
-the same hash once in ten million graphs. A row of a pattern may have one entry or a million, so kernels work on
+read it. A set is identified by a hash, the sum of a random number for each of its rows: two of n sets get the
+same hash with probability n^2 / 2^65. A row of a pattern may have one entry or a million, so kernels work on
 *pieces* of at most `PIECE` entries of a row. A captured step needs arrays of constant shape: `put` writes a graph into
 arrays of a given `Capacity`.
 Cost: three sorts of twice the triples, milliseconds on a GPU.

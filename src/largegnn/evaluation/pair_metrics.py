@@ -1,6 +1,6 @@
 """Compute precision, recall and F1 of accepted pairs (the real setting).
 
-In: pairs and true links, as entity ids. Out: the shares, None where the denominator is 0. Cost: two sorts.
+In: pairs and true links, as entity ids. Out: the shares, None where the denominator is 0. Cost: a few sorts of pairs and links.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import numpy as np
 from largegnn.artifacts import AlignmentTask, IntArray, Mask, SeedsFrom, pair_keys
 from largegnn.artifacts.report import PairFigures
 
-__all__ = ["is_complete", "kind_of_gold", "precision_recall_f1", "touching"]
+__all__ = ["is_complete", "kind_of_gold", "precision_recall_f1", "touches_link"]
 
 
 def precision_recall_f1(pairs: IntArray, test_links: IntArray) -> PairFigures:
-    """Compare pairs (p, 2), without seeds, with all test links (k, 2), both as sets; shares of nothing are None."""
+    """Compare pairs (p, 2), without seeds, with all test links (k, 2); shares of nothing are None."""
     output, links = _distinct_keys(pairs), _distinct_keys(test_links)
     num_right = len(np.intersect1d(output, links, assume_unique=True))
-    judged = int(touching(pairs, test_links)[_first_occurrences(pairs)].sum())
+    judged = int(touches_link(pairs, test_links)[_first_occurrences(pairs)].sum())
     return PairFigures(
         precision=num_right / len(output) if len(output) else None,
         recall=num_right / len(links) if len(links) else None,
@@ -29,14 +29,14 @@ def precision_recall_f1(pairs: IntArray, test_links: IntArray) -> PairFigures:
     )
 
 
-def touching(pairs: IntArray, links: IntArray) -> Mask:
+def touches_link(pairs: IntArray, links: IntArray) -> Mask:
     """Whether each of the pairs (p, 2) has an end in one of the links (k, 2), (p,)."""
     found: Mask = np.isin(pairs[:, 0], links[:, 0]) | np.isin(pairs[:, 1], links[:, 1])
     return found
 
 
 def kind_of_gold(task: AlignmentTask, seeds_from: SeedsFrom) -> str:
-    """Whether the test links may be all links there are (`full`) or cannot be (`partial`)."""
+    """Return `full` if the test links may be all links there are, `partial` if they cannot be."""
     free = task.free(seeds_from)
     free[task.held_out(seeds_from).ravel()] = False
     return "full" if is_complete(free, task.num_source_entities, task.test_links) else "partial"

@@ -33,11 +33,15 @@ KINDS = ("name", "text", "number", "date", "code", "coordinate", "truth_value")
 _SAMPLE_SIZE = 2_000
 _NUM_EXAMPLES = 3
 _MIN_KIND_SHARE = 0.8  # of the values of a predicate that must be of a kind
+# Shares of distinct values from which numbers are codes and short texts are names; codes are long and many.
+_MIN_DISTINCT_CODES, _MIN_DISTINCT_NAMES = 0.8, 0.3
+_MIN_CODES, _MIN_CODE_DIGITS = 20, 6
+_MAX_TRUTH_VALUES = 4
 _MAX_NAME_CHARS, _MAX_NAME_WORDS = 100, 12  # medians over the values of a predicate
 # Predicates for the name of a thing in common vocabularies (RDFS, SKOS, schema.org, FOAF, Dublin Core, OBO, vCard).
 _NAME_PREDICATE = re.compile(
     r"^(label|pref_?label|alt_?label|hidden_?label|name|title|full_?name|display_?name|alternate_?name|nick|fn|"
-    r"has_?(exact|related|broad|narrow)?_?synonym|synonyms?|alias(es)?|official_?name|native_?name|given_?names?_file)$",
+    r"has_?(exact|related|broad|narrow)?_?synonym|synonyms?|alias(es)?|official_?name|native_?name)$",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(
@@ -69,7 +73,6 @@ class PredicateProfile:
     coverage: float
     distinct: float
     functional: float
-    mean_length: float
     examples: tuple[str, ...]
 
 
@@ -101,7 +104,6 @@ def _profile(name: str, sample: Sequence[str], owners: IntArray, num_entities: i
         coverage=num_owners / max(num_entities, 1),
         distinct=distinct,
         functional=num_owners / max(len(owners), 1),
-        mean_length=float(np.mean([len(text) for text in sample])) if sample else 0.0,
         examples=tuple(text[:60] for text in list(dict.fromkeys(sample))[:_NUM_EXAMPLES]),
     )
 
@@ -116,21 +118,22 @@ def _kind(name: str, sample: Sequence[str], distinct: float) -> str:
         return sum(bool(test(text)) for text in filled) >= _MIN_KIND_SHARE * len(filled)
 
     local_name = re.split(r"[/#:]", name.rstrip("/#"))[-1]
-    if mostly(is_truth_value) and len(set(filled)) <= 4:
+    if mostly(is_truth_value) and len(set(filled)) <= _MAX_TRUTH_VALUES:
         return "truth_value"
     if mostly(is_coordinate):
         return "coordinate"
-    if mostly(lambda text: parse_date(text) is not None) and not mostly(lambda text: len(text) <= 3):
+    if mostly(lambda text: parse_date(text) is not None):
         return "date"
     if mostly(lambda text: parse_number(text) is not None):
         # Long numbers that are almost all distinct are codes, such as telephone numbers.
         lengths = [len(re.sub(r"\D", "", text)) for text in filled]
-        return "code" if distinct > 0.8 and len(filled) > 20 and np.median(lengths) >= 6 else "number"
+        is_code_like = distinct > _MIN_DISTINCT_CODES and len(filled) > _MIN_CODES
+        return "code" if is_code_like and np.median(lengths) >= _MIN_CODE_DIGITS else "number"
     if mostly(is_code):
         return "code"
     is_short = np.median([len(text) for text in filled]) <= _MAX_NAME_CHARS
     has_few_words = np.median([len(text.split()) for text in filled]) <= _MAX_NAME_WORDS
-    if is_short and has_few_words and (_NAME_PREDICATE.match(local_name) or distinct > 0.3):
+    if is_short and has_few_words and (_NAME_PREDICATE.match(local_name) or distinct > _MIN_DISTINCT_NAMES):
         return "name"
     return "text"
 

@@ -71,7 +71,10 @@ class Labels:
         return " ".join((label or local_part(self.iri(entity))).split())[:_MAX_CHARS] or self.iri(entity)[:_MAX_CHARS]
 
     def of_many(self, entities: IntArray) -> list[str]:
-        """The names of many entities (n,), by one pass over the literals per predicate; "" for nameless entities."""
+        """The names of many entities (n,), by one pass over the literals per predicate; "" for nameless entities.
+
+        Unlike `label`, it ignores languages.
+        """
         row_of_entity: dict[int, int] = {}
         # A later assignment overwrites an earlier one, so the best predicate and its first value win.
         for number in reversed(self._predicate_ranks):
