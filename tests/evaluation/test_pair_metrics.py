@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largegnn.artifacts import IntArray, PairFigures
-from largegnn.evaluation.pair_metrics import is_complete, precision_recall_f1, touching
+from largegnn.evaluation.pair_metrics import is_complete, precision_recall_f1, touches_link
 
 
 def rows(pairs: Iterable[tuple[int, int]]) -> IntArray:
@@ -58,7 +58,7 @@ def test_shares_equal_their_definition(output: set[tuple[int, int]], links: set[
 @given(pairs=PAIRS, links=PAIRS)
 def test_a_pair_touches_links_by_either_end(pairs: set[tuple[int, int]], links: set[tuple[int, int]]) -> None:
     expected = [any(pair[0] == link[0] or pair[1] == link[1] for link in links) for pair in sorted(pairs)]
-    assert touching(rows(pairs), rows(links)).tolist() == expected
+    assert touches_link(rows(pairs), rows(links)).tolist() == expected
 
 
 @given(links=PAIRS, free=st.sets(st.integers(0, 11)))

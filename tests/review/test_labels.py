@@ -45,7 +45,7 @@ def test_without_predicates_of_names_the_identifier_counts(toy_task: AlignmentTa
     assert Labels(toy_task, names, toy_literals()).label(1) == "b"
 
 
-HEIGHT = PredicateProfile("http://x.org/height", "name", 3, 1.0, 1.0, 1.0, 5.0, ())
+HEIGHT = PredicateProfile("http://x.org/height", "name", 3, 1.0, 1.0, 1.0, ())
 
 
 def test_predicates_of_names_by_the_words_of_vocabularies_then_by_what_was_learnt() -> None:

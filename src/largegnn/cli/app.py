@@ -91,7 +91,8 @@ def app(verbose: bool, quiet: bool) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit.
 
-    Exit codes: 2 for bad input, 3 for too little memory or disk or a folder in use, 4 if training fails, 128 + n for signal n.
+    Exit codes: 2 for bad input, 3 for too little memory or disk or a folder in use, 4 if training fails, 128 + n for
+    signal n.
     """
     from largegnn.machine.processes import Interrupted, install_signal_handlers
 

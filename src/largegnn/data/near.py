@@ -2,8 +2,8 @@
 
 In: a few names and all known names. Out: for each name some similar known names, the most likely first: first names
 with the same local name (`dbr:Paris` and `http://dbpedia.org/resource/Paris`; case, percent-escapes and underscores are
-ignored), then names whose local name begins alike and shares about four fifths of its letters. Cost: one pass over the known names,
-about a second for a million; only a bounded number of candidates is compared letter by letter.
+ignored), then names whose local name begins alike and shares about four fifths of its letters. Cost: one pass over the
+known names, about a second for a million; only a bounded number of candidates is compared letter by letter.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Compute precision, recall and F1 of accepted pairs (the real setting).
 
-In: pairs and true links, as entity ids. Out: the shares, None where the denominator is 0. Cost: a few sorts of pairs and links.
+In: pairs and true links, as entity ids. Out: the shares, None where the denominator is 0. Cost: a few
+sorts of pairs and links.
 """
 
 from __future__ import annotations

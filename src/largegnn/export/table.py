@@ -1,8 +1,8 @@
 """Make the table of an alignment, with names in place of ids, from which every exporter writes.
 
 In: an `Alignment` and the names. Out: a polars table with a row for each pair, in the order of the alignment: the
-columns `COLUMNS`, and a column for each kind of evidence. Cost: one pass over the names, one gather for each side; about
-a second for a million pairs of graphs with two million entities.
+columns `COLUMNS`, and a column for each kind of evidence. Cost: one pass over the names, one gather for each side;
+about a second for a million pairs of graphs with two million entities.
 """
 
 from __future__ import annotations
