@@ -39,7 +39,7 @@ def test_the_steps_are_those_of_the_program() -> None:
 
 
 def test_the_ten_questions_name_files_and_tables_that_exist() -> None:
-    section = PAGE.split("Ten questions")[1].split("\n## ")[0]
+    section = PAGE.split("## Where to add something")[1].split("\n## ")[0]
     assert len(re.findall(r"^\| (?:an? |evidence)", section, flags=re.MULTILINE)) == 10
     for name in re.findall(r"`(\w+/(?:\w+\.py)?|\w+\.py)`", section):
         assert (PACKAGE / name).exists(), name

@@ -114,7 +114,7 @@ def test_pictures(pair: Path, tmp_path: Path, suffix: str) -> None:
         (["--plot", "x.gif"], "format of the picture is not known"),
         (["--plot", "nowhere/x.svg"], "folder of the picture does not exist"),
         (["--resume", "--out", "x"], "--resume takes input and settings from the run folder"),
-        (["--device", "cuda"], "no GPU"),
+        (["--device", "cuda"], "no usable GPU"),
         (["--to", "nowhere", "--out", "x"], "'nowhere' is not one of"),
     ],
 )

@@ -152,9 +152,9 @@ def test_names_and_values_in_pieces_give_what_the_whole_gives(
     whole = compare_literals(*options)
     for module in (grams, values_evidence):
         monkeypatch.setattr(module, "_WORTH_SENDING", 1)
-    for name, size in (("_TEXTS", 70), ("_CORPUS", 90), ("_PAIRS", 1_000)):
+    for name, size in (("_MIN_PIECE_TEXTS", 70), ("_CORPUS_TEXTS", 90), ("_MIN_PIECE_PAIRS", 1_000)):
         monkeypatch.setattr(grams, name, size)
-    monkeypatch.setattr(values_evidence, "_EDGES", 900)
+    monkeypatch.setattr(values_evidence, "_PIECE_EDGES", 900)
     one_processor_here(monkeypatch)
     ran = functions_run(monkeypatch)
     with use_workers(workers):

@@ -64,7 +64,7 @@ def test_subgraphs_are_views_also_of_files(tmp_path: Path) -> None:
 
 def test_a_set_with_offsets_that_do_not_match_is_refused() -> None:
     subgraphs = build_subgraphs(*_with_seeds(*two_overlapping()))
-    with pytest.raises(ArtifactError, match="seed_ptr counts 1 subgraphs"):
+    with pytest.raises(ArtifactError, match="seed_ptr has 1 subgraphs"):
         SubgraphSet(
             subgraphs.entities,
             subgraphs.entity_ptr,

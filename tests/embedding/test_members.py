@@ -191,5 +191,5 @@ def test_a_forecast_counts_every_member(task: AlignmentTask) -> None:
 
 def test_members_must_share_evenly() -> None:
     rows = np.zeros((4, 6), dtype=np.float32)
-    with pytest.raises(ArtifactError, match="4 members cannot share rows of 6 numbers"):
+    with pytest.raises(ArtifactError, match="rows of 6 numbers cannot be divided among 4 members"):
         TrainedModel("dual_amn", rows, rows, np.zeros(8, dtype=np.float32), members=4)

@@ -176,7 +176,7 @@ def test_of_equal_scores_the_earlier_comes_first_whatever_the_sign_of_zero() -> 
 def test_long_rows_are_ranked_like_short_ones(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hubs on both sides; rows of more than `most` edges count as long, and pieces are of single rows."""
     monkeypatch.setattr(candidates, "_MAX_COUNTED_ROW", most)
-    monkeypatch.setattr(pieces, "_SMALL", 1)
+    monkeypatch.setattr(pieces, "_MIN_ROWS", 1)
     monkeypatch.setattr(candidates, "num_processors", lambda: 3)
     rng = np.random.default_rng(most)
     keys = np.unique(np.concatenate([rng.integers(0, 40, 600) * 50 + rng.zipf(1.3, 600) % 50, np.arange(50) + 7 * 50]))

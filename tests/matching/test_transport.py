@@ -264,7 +264,7 @@ def test_scores_of_any_size() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 1 << 14])
 def test_products_are_those_of_scipy_to_the_bit(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(pieces, "_SMALL", size)
+    monkeypatch.setattr(pieces, "_MIN_ROWS", size)
     monkeypatch.setattr("largegnn.matching.transport.num_processors", lambda: 3)
     rng = np.random.default_rng(5)
     matrix: Any = matrices.random_array((60, 40), density=0.2, format="csr", rng=rng)

@@ -103,7 +103,7 @@ def test_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert memory_budget("cpu").mb == 8_000
     monkeypatch.setattr(devices, "_gpu_memory_mb", lambda: None)
     assert memory_budget("auto").owner == "50% of the machine's 16,000 MB"
-    with pytest.raises(InputError, match="no GPU"):
+    with pytest.raises(InputError, match="no usable GPU"):
         memory_budget("cuda")
     monkeypatch.setattr(devices, "machine_memory_mb", lambda: None)
     assert memory_budget("auto").mb is None

@@ -105,14 +105,19 @@ def test_a_deleted_manifest_is_taken_from_the_records(
     assert json.loads((tmp_path / "manifest.json").read_text()) == before
 
 
-def test_a_damaged_record_counts_as_missing(
-    tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("way", ["damage", "delete"])
+def test_a_step_counts_only_with_all_steps_before_it(
+    way: str, tmp_path: Path, toy_task: AlignmentTask, toy_names: TaskNames, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = saved(tmp_path, toy_task, toy_names)
     for number, name in enumerate(("merge", "partition"), start=2):
         store.save_step(name, number, {name: toy_task}, RECORD)
     path = tmp_path / "02-merge.json"
-    path.write_text(path.read_text().replace('"fingerprint": "f"', '"fingerprint": "g"'))
+    if way == "damage":
+        path.write_text(path.read_text().replace('"fingerprint": "f"', '"fingerprint": "g"'))
+    else:
+        path.unlink()
     (tmp_path / "09-mine.json").write_text("[1]")
-    assert list(RunStore(tmp_path).steps) == ["load", "partition"]
-    assert "02-merge.json: not used" in caplog.text
+    assert list(RunStore(tmp_path).steps) == ["load"]
+    assert ("02-merge.json: not used" in caplog.text) == (way == "damage")
+    assert "03-partition.json: not used: the record of step merge is missing or damaged" in caplog.text

@@ -85,7 +85,8 @@ class RunStore:
             files[key] = {f"{place}/{file}": known for file, known in found.items()}
             self._verified |= set(files[key])
         record = StepRecord(files=files, scalars=scalars, **facts)
-        content = {"step": name, "run": self.manifest, "record": dataclasses.asdict(record)}
+        earlier = [step for step in self.steps if step != name]
+        content = {"step": name, "earlier": earlier, "run": self.manifest, "record": dataclasses.asdict(record)}
         self.write_text(f"{number:02d}-{name}.json", sealed(content))
         self.steps[name] = record
 
@@ -191,9 +192,14 @@ class RunStore:
             found: dict[str, StepRecord] = {}
             for path in sorted(self.folder.glob("[0-9][0-9]-*.json")):
                 content = _read_record(path)
-                if content is not None:
-                    found[content["step"]] = StepRecord(**content["record"])
-                    last_manifest = content["run"]
+                if content is None:
+                    continue
+                lost = [step for step in content["earlier"] if step not in found]
+                if lost:
+                    _log.warning("%s: not used: the record of step %s is missing or damaged", path, lost[0])
+                    continue
+                found[content["step"]] = StepRecord(**content["record"])
+                last_manifest = content["run"]
         except OSError as error:  # a name too long, a folder that may not be entered
             raise InputError(
                 "the run folder cannot be read", where=str(self.folder)[:300], found=error.strerror or str(error)
@@ -257,6 +263,8 @@ def _read_record(path: Path) -> dict[str, Any] | None:
         _check_manifest(content["run"])
         if content["run"]["format_version"] != FORMAT_VERSION or content["step"] != match[2]:
             raise TypeError("it belongs to another step or version")
+        if not isinstance(content["earlier"], list):
+            raise TypeError("the earlier steps are not a list")
         _check_record(StepRecord(**content["record"]))
     except (DamagedError, TypeError, KeyError) as error:
         _log.warning("%s: not used: %s", path, error)
