@@ -26,13 +26,13 @@ from typing import Any
 import numpy as np
 
 from largegnn.artifacts import (
+    AddedEntityRecall,
     AlignmentTask,
     EntityEmbeddings,
     Mask,
     SubgraphSet,
     TaskNames,
     TrainedModel,
-    UpdateCost,
     UpdateReport,
     to_plain,
 )
@@ -252,7 +252,7 @@ def cost_of_adding(
     settings: Settings,
     sides: tuple[int, ...],
     work: Path | None = None,
-) -> UpdateCost | None:
+) -> AddedEntityRecall | None:
     """Count the valid links found by CSLS with trained rows, and with one end treated as a later entity.
 
     `trained` (n,) are the entities training saw, `sides` where the ends that are hidden lie. None where there are no
@@ -294,7 +294,7 @@ def cost_of_adding(
         int((np.where(columns == 0, rank.source_to_target[rows], rank.target_to_source[rows]) == 1).sum())
         for rank in ranks
     )
-    return UpdateCost(tuple(_SIDES[side] for side in sides), len(links), len(rows), before, after)
+    return AddedEntityRecall(tuple(_SIDES[side] for side in sides), len(links), len(rows), before, after)
 
 
 def _hide_as_many(

@@ -15,13 +15,13 @@ from largegnn.artifacts.embedding import ClusterUse, EntityEmbeddings, EpochReco
 from largegnn.artifacts.literals import LiteralEvidence, Literals
 from largegnn.artifacts.plain import from_plain, to_plain
 from largegnn.artifacts.report import (
+    AddedEntityRecall,
     Cost,
     Evaluation,
     PairFigures,
     Protocol,
     RankFigures,
     ReliabilityRow,
-    UpdateCost,
     UpdatePairs,
     UpdateReport,
 )
@@ -31,6 +31,7 @@ __all__ = [
     "EXAMPLES",
     "MAPPINGS",
     "REASONS",
+    "AddedEntityRecall",
     "Alignment",
     "AlignmentTask",
     "CandidateGraph",
@@ -63,7 +64,6 @@ __all__ = [
     "SubgraphSet",
     "TaskNames",
     "TrainedModel",
-    "UpdateCost",
     "UpdatePairs",
     "UpdateReport",
     "are_among",

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 __all__ = [
+    "AddedEntityRecall",
     "Cost",
     "Evaluation",
     "PairFigures",
     "Protocol",
     "RankFigures",
     "ReliabilityRow",
-    "UpdateCost",
     "UpdatePairs",
     "UpdateReport",
 ]
@@ -110,7 +110,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class UpdateCost:
+class AddedEntityRecall:
     """The number of `links` valid links that are found with trained rows, and with one end treated as a new entity.
 
     For `found_added` the row of one end of each link, alternately on the `hidden_sides`, is computed as for an added
@@ -157,5 +157,5 @@ class UpdateReport:
     not_reached: Sides
     known_neighbors: float
     formerly_isolated: int
-    cost: UpdateCost | None
+    cost: AddedEntityRecall | None
     pairs: UpdatePairs | None = None

@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from largegnn.artifacts import CandidateGraph, FloatArray, IntArray
-from largegnn.literals.encoders import nearest_meanings
 from largegnn.literals.grams import GramSpace
+from largegnn.literals.text_encoders import nearest_meanings
 from largegnn.literals.texts import EntityTexts, distinct_texts
 from largegnn.machine.progress import progress
 

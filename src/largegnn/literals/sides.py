@@ -8,8 +8,8 @@ Cost: linear in the literals and the triples.
 from __future__ import annotations
 
 from largegnn.artifacts import AlignmentTask, FloatArray, Literals, TaskNames
-from largegnn.literals.encoders import encode_texts
 from largegnn.literals.profiles import PredicateProfile, profile_predicates
+from largegnn.literals.text_encoders import encode_texts
 from largegnn.literals.texts import identifier_names, texts_of_side, written_texts
 from largegnn.literals.values_evidence import SideValues
 from largegnn.settings import CompareSettings

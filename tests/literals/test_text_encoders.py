@@ -11,7 +11,7 @@ import pytest
 from largegnn.artifacts import FloatArray
 from largegnn.errors import InputError
 from largegnn.literals.candidates import literal_candidates
-from largegnn.literals.encoders import encode_texts, nearest_meanings, text_encoder
+from largegnn.literals.text_encoders import encode_texts, nearest_meanings, text_encoder
 from tests.literals.test_candidates import side
 
 
