@@ -117,7 +117,7 @@ def load(
 ) -> LoadedPair:
     """Read a data set folder, or two triple files and their seeds, into a task, its names and its literals.
 
-    Without literals, entities that have nothing else are left out.
+    Without literals, entities that have nothing else are dropped.
     """
     given = data_input(
         source,

@@ -104,10 +104,10 @@ def _link_ids(path: Path, run: Run, skip_unknown: bool) -> IntArray:
             f"{int(unknown.sum()):,} of {len(ids):,} links name an entity that the run does not have",
             where=f"{path}, link {row + 1}",
             found=f"{name[:100]!r} as a {side}" + (f"; near names: {', '.join(near)}" if near else ""),
-            fix="check that source and target are not swapped, or leave such links out with --skip-unknown",
+            fix="check that source and target are not swapped, or skip such links with --skip-unknown",
         )
     if unknown.any():
-        _log.warning("evaluate: %s links name unknown entities and are left out", f"{int(unknown.sum()):,}")
+        _log.warning("evaluate: %s links name unknown entities and are skipped", f"{int(unknown.sum()):,}")
     return ids[~unknown].astype(np.int32)
 
 

@@ -117,7 +117,7 @@ class TestCounts:
         assert summary.num_other_link_statements == 1
         for words in ("header rows", "blank lines", "byte-order marks", "duplicate triples", "comment lines"):
             assert f"{words} " in caplog.text
-        for words in ("graph names of quads dropped", "statements about triples", "that are not links, left out: 1"):
+        for words in ("graph names of quads dropped", "statements about triples", "that are not links, dropped: 1"):
             assert words in caplog.text
 
 

@@ -61,7 +61,7 @@ class TestNameFiles:
         pair = load_pair(self.given(toy_folder, names))
         assert (pair.summary.num_unknown_names, pair.summary.num_literals) == ((2, 0), (1, 0))
         assert "unknown" not in pair.names.entities
-        assert "entities in the name files that the graphs do not mention, left out: 2 in the source" in caplog.text
+        assert "entities in the name files that the graphs do not mention, dropped: 2 in the source" in caplog.text
 
     def test_nobody_known_is_an_error(self, toy_folder: Path, tmp_path: Path) -> None:
         names = write(tmp_path / "n.tsv", "x\tAnna\ny\tY\n")

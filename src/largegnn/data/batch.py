@@ -71,7 +71,7 @@ class TripleBatch:
     """Triples between entities, and the literals and entities from the same part of the file.
 
     `heads`, `relations`, `tails` are string columns of one length; `literals` are the triples whose tail is a literal;
-    `entities` are kept with or without triples (the rows of a table); `counts` says what was left out.
+    `entities` are kept with or without triples (the rows of a table); `counts` has the numbers of dropped statements.
     """
 
     heads: pl.Series = field(default_factory=no_names)
@@ -84,7 +84,7 @@ class TripleBatch:
 
 @dataclass(frozen=True)
 class LinkBatch:
-    """Known links: `sources` and `targets` are string columns of one length; `counts` says what was left out."""
+    """Known links: `sources` and `targets` are string columns of one length; `counts` has what was dropped."""
 
     sources: pl.Series
     targets: pl.Series

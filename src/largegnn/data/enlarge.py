@@ -129,7 +129,7 @@ def _grow(
     if bool(is_new.all()):
         raise _not_connected(file_entities, sides, side, where)
     if graph.num_attribute_triples and not keep_literals:
-        _log.info("%s literals to add to the %s left out", f"{graph.num_attribute_triples:,}", SIDES[side])
+        _log.info("%s literals to add to the %s dropped", f"{graph.num_attribute_triples:,}", SIDES[side])
     # The salts are those of loading: equal names of the two sides do not get similar ids.
     entities = pl.concat([old.entities, number_names(file_entities.filter(is_new), side + 1)])
     new_relations = graph.relation_names.filter(pl.Series(lookup(graph.relation_names, old.relations) < 0))

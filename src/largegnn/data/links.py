@@ -45,7 +45,7 @@ Translate = Callable[[pl.Series, int, Path], pl.Series]
 
 @dataclass(frozen=True)
 class NamedLinks:
-    """The distinct links of one file, by name; `num_repeats` lines repeat a link, `counts` says what was left out."""
+    """The distinct links of one file, by name; `num_repeats` lines repeat a link, `counts` has what was dropped."""
 
     path: Path
     frame: pl.DataFrame

@@ -3,7 +3,7 @@
 In: the input files, and the `data` settings. Out: the task, the names of its ids, its literals, and a summary
 of what was read and dropped. Every calling form and every format passes through `load_pair`, so that the same data
 gives the same task however it was written.
-Without literals, entities that have only literals are left out, and the task depends on the structure alone; with
+Without literals, entities that have only literals are dropped, and the task depends on the structure alone; with
 literals, a pair may come without seeds.
 """
 

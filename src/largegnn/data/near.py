@@ -37,7 +37,7 @@ def local_name(names: pl.Series) -> pl.Series:
 
 
 def near_names(names: Iterable[str], known: pl.Series, maximum: int = _MAX_NEAR) -> dict[str, list[str]]:
-    """Find for each name at most `maximum` known names that resemble it; names without any are left out."""
+    """Find for each name at most `maximum` known names that resemble it; names without any are omitted."""
     table = pl.DataFrame({"name": known, "local": local_name(known)})
     near_of = {name: _near(name, table, maximum) for name in names if len(name) <= _MAX_COMPARED_CHARS}
     return {name: near for name, near in near_of.items() if near}

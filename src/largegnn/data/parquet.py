@@ -75,14 +75,14 @@ def _read(path: Path, roles: Roles, convert: Callable[[Rows], _Batch]) -> Iterat
 
 
 def _read_entities(path: Path, key: str) -> Iterator[TripleBatch]:
-    """Read the rows of a Parquet file as entities; columns that hold no plain values are left out."""
+    """Read the rows of a Parquet file as entities; columns without plain values are dropped."""
     with _checked(path) as plain:
         columns = _columns(plain)
         find_key(path, list(columns), key)
         kinds = {name: kind for name, kind in columns.items() if not kind.startswith(_NO_VALUES)}
         if len(kinds) < len(columns):
             valueless = [name for name in columns if name not in kinds]
-            _log.warning("%s: columns that hold no plain values are left out: %s", path, listed(valueless))
+            _log.warning("%s: columns without plain values are dropped: %s", path, listed(valueless))
         words = list(kinds)
         key_index = find_key(path, words, key)
         _refuse_no_names(path, words[key_index], kinds[words[key_index]])

@@ -1,7 +1,7 @@
 """Read RDF with pyoxigraph: N-Triples and N-Quads in blocks of lines, Turtle as a stream.
 
 In: a path. Out: batches of triples between names (IRIs without brackets, blank nodes as `_:label`) and of literals;
-graph names and statements about triples are left out and counted. IRIs are not validated: many in real dumps are
+graph names and statements about triples are dropped and counted. IRIs are not validated: many in real dumps are
 invalid. Links are the statements owl:sameAs and skos:exactMatch.
 N-Triples and N-Quads must have one statement per line, so that a literal without its closing quote cannot swallow the
 next lines. Short text may abbreviate long names (by a prefix or a base): a file is refused if its names take much
@@ -239,7 +239,7 @@ class _BlankNames:
 
 
 class _Stream:
-    """The text of a file as chunks for the parser; counts the bytes read and the language tags left out.
+    """The text of a file as chunks for the parser; counts the bytes read and the language tags dropped.
 
     A first pass collects the labels in the file, and finds whether the text must be filtered, since filtering takes
     several times as long as reading.

@@ -105,7 +105,7 @@ class TwoSides:
 class Side:
     """One graph as read: coded triples and literals, names from a file, and the entities an id folder lists.
 
-    Where literals are not kept, entities that have only literals are left out.
+    Where literals are not kept, entities that have only literals are dropped.
     """
 
     graph: CodedGraph

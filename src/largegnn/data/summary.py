@@ -1,4 +1,4 @@
-"""Count what loading read, changed and left out, and log it."""
+"""Count what loading read, changed and dropped, and log it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ReadCounts:
-    """Counts of what was left out of a file or changed in it.
+    """Counts of what was dropped from a file or changed in it.
 
     `triple_terms` are statements about triples; `other_statements` are statements of a link file that are not links;
     `cut_values` were too long; `broken_languages` are invalid language tags; `dropped_literals` had no entity, no
@@ -43,7 +43,7 @@ class ReadCounts:
 
 @dataclass(frozen=True)
 class LoadSummary:
-    """Counts of what loading read, changed and left out; pairs are (source, target), `read` is by graph.
+    """Counts of what loading read, changed and dropped; pairs are (source, target), `read` is by graph.
 
     Attribute triples are the statements of the files whose object is a literal; `num_literals` of them are distinct
     and kept. Entities that have attributes but are in no triple and no link are in the task only if literals are kept.
@@ -77,20 +77,20 @@ class LoadSummary:
 
 _MESSAGE_OF_COUNT = {
     "graph_names": "graph names of quads dropped",
-    "triple_terms": "statements about triples left out",
+    "triple_terms": "statements about triples dropped",
     "blank_lines": "blank lines skipped",
     "comment_lines": "comment lines skipped",
     "header_rows": "header rows skipped",
     "byte_order_marks": "byte-order marks skipped",
     "cut_values": "values cut at 10,000 characters",
-    "broken_languages": "invalid language tags, left out",
-    "dropped_literals": "literals without an entity, a predicate or a value, left out",
+    "broken_languages": "invalid language tags, dropped",
+    "dropped_literals": "literals without an entity, a predicate or a value, dropped",
 }
 
 
 def log_summary(summary: LoadSummary, keep_literals: bool) -> None:
     """Log the counts that are not 0, which users may not expect."""
-    fate = "kept as isolated" if keep_literals else "left out"
+    fate = "kept as isolated" if keep_literals else "dropped"
     pairs = (
         ("duplicate triples removed", summary.num_duplicate_triples),
         ("attribute triples counted and kept out of the structure", summary.num_attribute_triples),
@@ -104,7 +104,7 @@ def log_summary(summary: LoadSummary, keep_literals: bool) -> None:
         if source or target:
             _log.info("%s: %s in the source, %s in the target", text, f"{source:,}", f"{target:,}")
     counts = (
-        ("statements of the link files that are not links, left out", summary.num_other_link_statements),
+        ("statements of the link files that are not links, dropped", summary.num_other_link_statements),
         ("links that repeat another line, dropped", summary.num_repeated_links),
         ("links to unknown entities, skipped", summary.num_skipped_links),
         ("seeds held out as valid links (data.valid_share)", summary.num_held_out_links),
@@ -117,7 +117,7 @@ def log_summary(summary: LoadSummary, keep_literals: bool) -> None:
     if any(summary.num_unknown_names):
         source, target = summary.num_unknown_names
         _log.warning(
-            "entities in the name files that the graphs do not mention, left out: %s in the source, %s in the target",
+            "entities in the name files that the graphs do not mention, dropped: %s in the source, %s in the target",
             f"{source:,}",
             f"{target:,}",
         )

@@ -18,7 +18,7 @@ from largegnn.errors import ArtifactError
 
 __all__ = ["COLUMNS", "accepted_rows", "alignment_table", "names_at", "share_no_higher"]
 
-# Between `margin` and `confidence` comes a column for each kind of evidence; `confidence` is left out if uncalibrated.
+# Between `margin` and `confidence` comes a column for each kind of evidence; `confidence` is omitted if uncalibrated.
 COLUMNS: dict[str, type[pl.DataType]] = {
     "source": pl.String,
     "target": pl.String,

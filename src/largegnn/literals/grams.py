@@ -4,7 +4,7 @@ In: normalised texts (lower-case ASCII letters, digits, spaces) of both sides. O
 each text its k nearest of the other side.
 The idea: 37 symbols take 6 bits, so a gram of 2 to 4 symbols is a number below 2^25 and needs no dictionary. Vectors
 are never stored: texts are short, and counting their grams again is faster than reading them from memory. A gram costs
-the product of its numbers of texts on both sides; the most expensive grams, which distinguish least, are left out of
+the product of its numbers of texts on both sides; the most expensive grams, which distinguish least, are omitted from
 the search, so that its cost is linear in the texts. Candidates are then scored with all grams.
 Cost: linear in the characters and the texts. Memory: 1 byte for each character, 4 bytes in a few tables for every
 possible gram, 5 bytes for each gram of the texts that are searched at a time.

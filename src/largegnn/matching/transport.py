@@ -98,7 +98,7 @@ def dense_plan(
 
 
 def transport_dense(scores: Tensor, temperature: float = 0.02, iterations: int = 30) -> None:
-    """Turn scores (q, c) float32 into the log-plan in place; rows and columns of -inf are left out."""
+    """Turn scores (q, c) float32 into the log-plan in place; rows and columns of -inf are excluded."""
     if not scores.numel():
         return
     with torch.no_grad(), full_precision():

@@ -113,7 +113,7 @@ class PictureRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Picture:
-    """Two entities with their neighbours; `num_not_drawn` counts the neighbours left out on either side."""
+    """Two entities with their neighbours; `num_not_drawn` counts the other neighbours of either side."""
 
     source: str
     target: str

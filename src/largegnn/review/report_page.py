@@ -139,6 +139,6 @@ def _samples(alignment: Alignment) -> dict[str, list[int]]:
 
 
 def _reasons(codes: IntArray, num_sources: int) -> list[tuple[str, int, int]]:
-    """Count the entities of either side by the reason of their state; reasons without entities are left out."""
+    """Count the entities of either side by the reason of their state; reasons without entities are omitted."""
     sides = [np.bincount(part, minlength=len(REASONS)).tolist() for part in (codes[:num_sources], codes[num_sources:])]
     return [row for row in zip(REASONS, *sides, strict=True) if row[1] or row[2]]

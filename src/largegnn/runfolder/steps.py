@@ -30,6 +30,7 @@ from largegnn.artifacts import from_plain, to_plain
 from largegnn.errors import InputError
 from largegnn.machine.metering import Meter, release_memory
 from largegnn.runfolder.store import RunStore
+from largegnn.settings import flat_settings
 
 __all__ = ["LastStepError", "Steps", "derived_seed", "versioned"]
 
@@ -290,7 +291,7 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """The settings that differ, by dotted key, and the names of other arguments that differ."""
-    old, new = _flat(before), _flat(now)
+    old, new = flat_settings(before), flat_settings(now)
     changed = [
         f"{key.removeprefix('inputs.')} is not the file it was made from"
         if key.startswith("inputs.")
@@ -301,13 +302,3 @@ def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         if old.get(key) != value
     ]
     return "; ".join(changed)
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat

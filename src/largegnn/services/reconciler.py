@@ -81,7 +81,7 @@ class Reconciler:
         similar = [(entity, 1.0) for entity in exact]
         if not exact:
             named = self.catalogue.names.search(text, 4 * _MAX_NAMESAKES)
-            # Where an equal name exists, names that are only similar are left out.
+            # Where an equal name exists, names that are only similar are dropped.
             threshold = 1.0 if named and named[0][1] == 1.0 else _MIN_SIMILARITY
             similar = [(entity, similarity) for entity, similarity in named if similarity >= threshold]
         best: dict[int, Candidate] = {}

@@ -341,7 +341,7 @@ class Settings(Section):
 
     @property
     def keep_literals(self) -> bool:
-        """Whether names and values are read; without them, entities that have nothing else are left out."""
+        """Whether names and values are read; without them, entities that have nothing else are dropped."""
         return bool({"auto", "literals"} & set(self.channels))
 
     def only(self, *sections: str) -> Settings:
